@@ -2,9 +2,9 @@
 
     python benchmarks/lent.py benchmarks/gate/*.json
 
-Nothing is run. The files are those of `gate.py`, which hold what each pair of each check showed. A check is judged as it
-came in, look after look, once alone and once with the spreads of six others of its case, drawn by chance. Both judge
-without the weights of pairs, which the files don't hold. A check that goes on longer than it did ends undecided.
+Nothing is run. The files are those of `gate.py`, which hold what each pair of each check showed. A check is judged look
+after look, once alone and once with the spreads of six others of its case, drawn by chance. Both judge without the
+weights of pairs, which the files don't hold. A check that would go on longer than it did ends undecided.
 """
 
 from __future__ import annotations

@@ -167,7 +167,11 @@ def test_usage_errors_say_what_to_do(
         (["tran.py"], "script-missing", "Did you mean train.py?"),
         (["train"], "script-missing", "Did you mean train.py?"),
         (["nowhere/else.py"], "script-missing", "Check the path"),
-        (["env", "--", "1"], "script-missing", 'env is a command: give it, with its arguments, as --exec "env ...".'),
+        (
+            ["--launch", "torchrun", "env", "--", "1"],
+            "script-missing",
+            'env is a command: give it, with its arguments, as --exec "env ...".',
+        ),
         (["folder"], "script-is-directory", "Give the file: folder/__main__.py"),
         (["notes.txt"], "script-not-python", "notes.txt"),
         (["model.bin"], "script-not-python", "model.bin"),
@@ -492,3 +496,20 @@ def test_report_leaves_somebody_elses_page_alone(doctor: Run, tmp_path: Path) ->
     (tmp_path / "report.html").write_text("<html>mine</html>")
     assert "[output-not-ours]" in doctor("report", "report.json").stderr
     assert (tmp_path / "report.html").read_text() == "<html>mine</html>"
+
+
+def test_the_command_that_somebody_trains_with(
+    requests: list[ExaminationRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", os.path.dirname(sys.executable), prepend=os.pathsep)
+    launcher = str(Path(sys.executable).parent / "torchrun")
+    assert main(["run", "--quiet", "torchrun", "--nproc-per-node", "2", "train.py", "--lr", "3"]) == Exit.DONE
+    assert main(["run", "--quiet", "python", "train.py", "--lr", "3"]) == Exit.DONE
+    assert main(["run", "--quiet", "env", "FAST=1", "python", "train.py"]) == Exit.DONE
+    launched, plain, other = (request.start for request in requests)
+    assert (launched.launcher[1:], launched.entrypoint()) == (("--nproc-per-node", "2"), ("train.py", "--lr", "3"))
+    assert Path(launched.launcher[0]).name == Path(launcher).name
+    assert (plain.launcher, plain.entrypoint()) == ((), ("train.py", "--lr", "3"))
+    assert other.words[1:] == ("FAST=1", "python", "train.py")
+    # What is asked for again is the same.
+    assert launched.again("run")[-4:] == ["train.py", "--", "--lr", "3"]

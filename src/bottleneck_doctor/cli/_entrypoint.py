@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 
+from bottleneck_doctor.cli._typed import command_named
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.session.launch import launcher_words, located
 from bottleneck_doctor.wording.durations import parse_duration
@@ -61,7 +62,7 @@ def check_script(script: Path, *, compiles_here: bool, show_source: bool = True)
     if not script.exists():
         near = _near_files(script)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"Check the path; it is relative to {os.getcwd()}."
-        if not near and script.name == str(script) and shutil.which(script) is not None:
+        if not near and command_named(script) is not None:
             hint = f'{script} is a command: give it, with its arguments, as --exec "{script} ...".'
         raise DoctorError("script-missing", f"There is no script {script}.", hint)
     if script.suffix == ".ipynb" and script.is_file():

@@ -119,10 +119,15 @@ def start(
         raise click.UsageError(
             "--exec gives the whole command, so SCRIPT, -m MODULE and --python can't be used with it."
         )
+    from bottleneck_doctor.cli import _typed
     from bottleneck_doctor.session import interpreter
 
-    variables, line_words = ({}, ()) if line is None else check_command(line)
-    script, arguments = (None, ()) if line is not None else split_words(command, module, words)
+    told = list(words)
+    typed = None if module or line or python else _typed.read(words, launched=launch is not None)
+    if typed is not None:
+        module, python, launch, words = typed.module, typed.python, launch or typed.launch, typed.words
+    variables, line_words = ({}, typed.command if typed else ()) if line is None else check_command(line)
+    script, arguments = (None, ()) if line_words else split_words(command, module, words)
     named = None if python is None else check_interpreter(python)
     address = _address(listen)
     if script is not None:
@@ -143,7 +148,7 @@ def start(
             python=chosen.python,
             in_place=in_place,
         ),
-        [*(word for option, text in commands if text is not None for word in (option, text)), *words],
+        [*(word for option, text in commands if text is not None for word in (option, text)), *told],
         chosen.note,
     )
 
@@ -185,7 +190,7 @@ def start_in_project(command: str, *, launch: str | None, line: str | None, **op
     from bottleneck_doctor.gate.limits import UNITS
 
     found = config.load(_folders(asked.start.script), UNITS)
-    if launch is None and line is None and found.launch is not None:
+    if launch is None and not asked.start.words and not asked.start.launcher and found.launch is not None:
         asked = start(command, launch=found.launch, line=line, **options)
     return asked, found
 
