@@ -202,6 +202,37 @@ def test_identical_revisions_are_hardly_ever_called_worse(machine: Machine, thre
     assert share(ends, "improvement") <= 2 * decide.ERROR_RATE
 
 
+@pytest.mark.parametrize("gap", [0.03, 0.06, 0.11])
+def test_processes_of_two_kinds_are_hardly_ever_called_worse(gap: float) -> None:
+    """Each is fast or slow for its whole life. All of three pairs fall the same way once in 64 checks; what earlier
+    checks lend has to hold them up, for no other limit does."""
+    generator = random.Random(17)
+    threshold = math.log1p(0.02)
+
+    def check(lends: Spread | None) -> tuple[Answer, list[float]]:
+        values, owns = [], []
+        for number in range(1, 21):
+            base, head = (generator.choice((0.0, gap)) + generator.gauss(0, 0.001) for _ in range(2))
+            values.append(head - base)
+            owns.append(decide.Own(0.0015, 3))
+            look = decide.interim_look_after(number, last=number == 20)
+            if look is None:
+                continue
+            plain, heavy = decide.estimate(values, owns, lent=lends), decide.weighed(values, owns, lent=lends)
+            _, answer = decide.settle(plain, heavy, threshold, look)
+            if answer != "cannot_tell":
+                return answer, values
+        return "cannot_tell", values
+
+    answers = []
+    for _ in range(400):
+        done: list[Check] = []
+        for _ in range(5):
+            done.append(with_logs(check(_lends(done))[1]))
+        answers.append(check(_lends(done))[0])
+    assert answers.count("regression") / len(answers) <= 2 * decide.ERROR_RATE  # At a rate of 1 %, of 400.
+
+
 @pytest.mark.parametrize("machine", MACHINES, ids=str)
 def test_a_change_of_the_threshold_itself_hardly_ever_passes(machine: Machine) -> None:
     ends = series(machine, 0.03, 0.03, 300)

@@ -146,7 +146,8 @@ class GateEstimate:
 
     def bar(self, threshold: float, pairs: int) -> float:
         """What a regression has to exceed with this number of pairs, in the unit of the values."""
-        return threshold if pairs >= SURE_PAIRS else max(threshold, LIFELONG)
+        # Earlier checks have seen how much processes differ for as long as they live.
+        return threshold if pairs >= SURE_PAIRS or self.lent else max(threshold, LIFELONG)
 
     def half_width(self, rate: float) -> float:
         """Half the width of the interval that misses the truth at this rate on each side."""
