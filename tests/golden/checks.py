@@ -13,6 +13,7 @@ from bottleneck_doctor.documents.check import (
     Culprit,
     GrowthNode,
     GrowthTree,
+    LentSpread,
     Losses,
     LossPoint,
     Metric,
@@ -92,6 +93,7 @@ def regressed() -> Check:
     usual = passed()
     return replace(
         usual,
+        lent=LentSpread(checks=12, spread=0.013, degrees_of_freedom=4.0),
         status="regressed",
         sentence="A step takes 31 % longer than on origin/main (131 ms instead of 100 ms); the limit is 5 %. What grew "
         "most: `training/data.py`, line 42, takes 29 ms a step, and nothing on the base; it was changed.",

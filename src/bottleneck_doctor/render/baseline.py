@@ -39,6 +39,13 @@ def render(
         f"{words.count_text(len(times), 'time')}; a step takes {words.duration_text(step)}.",
         _visible(baseline, limits),
     ]
+    rose = unpaired.trend(times)
+    if rose is not None:
+        way = "rose" if rose > 0 else "fell"
+        lines.append(
+            f"From the first time to the last, the step time {way} by {words.share_text(abs(rose))}. While it drifts, "
+            "intervals of a check get wider with the age of the last time."
+        )
     if len(times) < against.LOOKED_AT_TWICE:
         lines.append(
             "The speed of this machine varies from one time to another, and each stored time shows more of that. To "

@@ -10,7 +10,7 @@ time therefore say no more than a few:
 
 where the second term counts only if the head has fewer processes than a stored time. Both are estimates, so the sum has
 Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946). Fewer than three times can't show B. Then times are
-assumed to differ by `assumed`.
+assumed to differ by `assumed`. Where times drift, B grows with the age of the last one (`aging`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, variance
 
 from bottleneck_doctor.gate import decide
+from bottleneck_doctor.gate.baseline import aging
 from bottleneck_doctor.gate.decide import POWER, GateEstimate, InterimLook
 from bottleneck_doctor.statistics.distributions import student_t_quantile
 from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR
@@ -50,6 +51,8 @@ class Against(GateEstimate):
     inside: float
     degrees: tuple[float, float]
     each: float
+    aged: float = 0.0
+    """The variance that the age of the stored times adds."""
 
     def bar(self, threshold: float, pairs: int) -> float:
         # No extra bar for few processes: their variance is estimated from all times, and is part of the error.
@@ -58,9 +61,9 @@ class Against(GateEstimate):
     def half_width(self, rate: float) -> float:
         return student_t_quantile(1 - rate, self.freedom(self.pairs)) * self.standard_error
 
-    def parts(self, processes: int) -> tuple[float, float]:
-        """Both terms of the variance, if the head had `processes` processes."""
-        return self.between * (1 + 1 / self.times), self.inside * max(0.0, 1 / processes - self.each)
+    def parts(self, processes: int) -> tuple[float, float, float]:
+        """Both terms of the variance, if the head had `processes` processes, and what age adds."""
+        return self.between * (1 + 1 / self.times), self.inside * max(0.0, 1 / processes - self.each), self.aged
 
     def error(self, processes: int) -> float:
         """The standard error, if the head had `processes` processes."""
@@ -71,16 +74,23 @@ class Against(GateEstimate):
         parts = self.parts(processes)
         if not sum(parts):
             return self.degrees[0]
-        shares = [part / sum(parts) for part in parts]
-        return 1 / sum(share**2 / degrees for share, degrees in zip(shares, self.degrees, strict=True) if share)
+        shares, every = [part / sum(parts) for part in parts], (*self.degrees, aging.DEGREES)
+        return 1 / sum(share**2 / degrees for share, degrees in zip(shares, every, strict=True) if share)
 
 
-def estimate(head: Sequence[float], times: Sequence[Sequence[float]], windows: float, assumed: float) -> Against:
+def estimate(
+    head: Sequence[float],
+    times: Sequence[Sequence[float]],
+    windows: float,
+    assumed: float,
+    ages: Sequence[float] = (),
+) -> Against:
     """The head's processes against those of stored times, one number for each process; no time may be empty.
 
     `windows`: the standard error that a process's number has by its windows alone; processes are taken to agree no
-    better than that. `assumed`: the standard deviation between times, if too few are stored to estimate it. Raises
-    `ValueError` for a head of fewer than two.
+    better than that. `assumed`: the standard deviation between times, if too few are stored to estimate it. `ages`:
+    seconds from each time to the head's, oldest first; without them, nothing is known of drift. Raises `ValueError` for
+    a head of fewer than two.
     """
     if len(head) < 2 or not times:
         raise ValueError("one process says nothing of how much processes differ")
@@ -92,6 +102,7 @@ def estimate(head: Sequence[float], times: Sequence[Sequence[float]], windows: f
     each = fmean(1 / len(time) for time in times)
     # Means of times are taken to agree no better than the processes inside them allow.
     own = inside * each
+    aged = 0.0
     if len(times) < LEAST_TIMES:
         between, known = assumed**2 + own, _MANY
         if len(times) > 1 and variance(means) > between:
@@ -99,6 +110,7 @@ def estimate(head: Sequence[float], times: Sequence[Sequence[float]], windows: f
             between, known = variance(means), 1.0
         freedom = (known, float(degrees))
     else:
+        aged = aging.added(means, ages)
         between = max(variance(means), own)
         freedom = (float(len(times) - 1), float(degrees))
     made = Against(
@@ -110,6 +122,7 @@ def estimate(head: Sequence[float], times: Sequence[Sequence[float]], windows: f
         inside=inside,
         degrees=freedom,
         each=each,
+        aged=aged,
     )
     return Against(**{**made.__dict__, "standard_error": made.error(len(head))})
 

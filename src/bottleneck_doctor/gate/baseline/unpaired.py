@@ -24,9 +24,9 @@ from bottleneck_doctor.documents.check import (
     Metric,
 )
 from bottleneck_doctor.documents.report import Warning
-from bottleneck_doctor.documents.stored_baseline import Draw
+from bottleneck_doctor.documents.stored_baseline import Draw, moment
 from bottleneck_doctor.gate import decide, metrics, verdict
-from bottleneck_doctor.gate.baseline import against
+from bottleneck_doctor.gate.baseline import against, aging
 from bottleneck_doctor.gate.cause.culprits import grown
 from bottleneck_doctor.gate.limits import KINDS, MetricLimit
 from bottleneck_doctor.gate.metrics import LEAST_PHASE, Judging, Series
@@ -40,6 +40,9 @@ For seconds, a loop that is bound by the memory of a shared machine may vary thi
 to 15 GB/s and back."""
 ASSUMED_FIRST_STEP = 0.5
 """The same for the time to the first step: a start reads files, and finds them in the page cache or not."""
+
+OLD = 1.5
+"""A baseline is called old once its age widens the interval of the step time by this factor."""
 
 _MICROSECOND = 1e-6
 
@@ -80,15 +83,16 @@ class Unpaired(Series):
     processes from the mean of the times.
 
     `measured`: the head's values and the times', in the unit of differences. `inside`: the standard error that a
-    process's number has by its windows alone.
+    process's number has by its windows alone. `ages`: seconds from each of the times to the head, oldest first.
     """
 
     measured: tuple[list[float], list[list[float]]] = field(default_factory=lambda: ([], []))
     inside: float = 0.0
+    ages: list[float] = field(default_factory=list)
 
     def known(self) -> against.Against:
         head, times = self.measured
-        return against.estimate(head, times, self.inside, assumed(self.id))
+        return against.estimate(head, times, self.inside, assumed(self.id), self.ages)
 
     def weighted(self) -> against.Against:
         return self.known()
@@ -145,7 +149,17 @@ def _step_time(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> Unpaire
         [[log(each) for each in time] for time in times],
         [log(each) for each in head],
         math.sqrt(fmean(errors)) if errors else 0.0,
+        _ages(times, head),
     )
+
+
+def _ages(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[float]:
+    """Seconds from the beginning of each time to that of the head, or of the last time where there is no head."""
+    begun = [moment(time[0].taken) for time in times]
+    if not begun:
+        return []
+    now = moment(head[0].taken) if head else begun[-1]
+    return [(now - each).total_seconds() for each in begun]
 
 
 def _step_of_base(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> float | None:
@@ -180,8 +194,10 @@ def _figure(name: str, times: Sequence[Sequence[Draw]], head: Sequence[Draw], le
     def unit(values: Sequence[float]) -> list[float]:
         return [value if KINDS[name].unit == "share" else math.log(max(value, least)) for value in values]
 
-    seen = [values for time in times if (values := known(time))]
-    return _made(name, ([value for time in seen for value in time], known(head)), [*map(unit, seen)], unit(known(head)))
+    kept = [time for time in times if known(time)]
+    seen = [known(time) for time in kept]
+    shown = ([value for time in seen for value in time], known(head))
+    return _made(name, shown, [*map(unit, seen)], unit(known(head)), ages=_ages(kept, head))
 
 
 def _phases(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Unpaired]:
@@ -228,10 +244,11 @@ def _made(
     times: list[list[float]],
     head: list[float],
     inside: float = 0.0,
+    ages: Sequence[float] = (),
 ) -> Unpaired:
     base = fmean(map(fmean, times)) if times else 0.0
     differences = [value - base for value in head] if times else []
-    return Unpaired(name, shown[0], shown[1], differences, measured=(head, times), inside=inside)
+    return Unpaired(name, shown[0], shown[1], differences, measured=(head, times), inside=inside, ages=list(ages))
 
 
 # -- what is said ------------------------------------------------------------------------------------------------------
@@ -271,7 +288,39 @@ def weak_evidence(
                     f"{len(times)} times differ so much that {_least(metric, floor)}",
                 )
             )
-    return said + _other_loop(times, head)
+    return said + _old(times, head) + _other_loop(times, head)
+
+
+def _old(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Warning]:
+    """Where what times drift by since the last one makes the interval of the step time wider by half and more."""
+    step = _step_time(*_sized(times, head))
+    if len(step.measured[0]) < 2 or not times:
+        return []
+    known = step.known()
+    variance_now = sum(known.parts(len(head)))
+    widened = math.sqrt(variance_now / (variance_now - known.aged)) if known.aged else 1.0
+    if widened < OLD:
+        return []
+    days = round(step.ages[-1] / 86_400)
+    age = words.count_text(days, "day") if days else words.duration_text(step.ages[-1])
+    return [
+        Warning(
+            slug="baseline-old",
+            sentence=f"The baseline was last measured {age} ago, and its times drift: "
+            f"those that lie near each other differ less. So the interval of the step time is {widened:.1f} times as "
+            "wide as it would be without drift. Run `doctor baseline` with the same file again.",
+        )
+    ]
+
+
+def trend(times: Sequence[Sequence[Draw]]) -> float | None:
+    """By how much the step time has risen from the first stored time to the last, as a share; None where that may be
+    chance."""
+    if not times:
+        return None
+    step = _step_time(times, [])
+    found = aging.trend([fmean(time) for time in step.measured[1]], step.ages)
+    return None if found is None else math.expm1(found)
 
 
 def _least(metric: Metric, floor: float) -> str:
