@@ -63,6 +63,7 @@ HARDLY_MEASURING = {
     "test_run.py",
     "test_save_hooks.py",
     "test_secrets.py",
+    "test_sharing_strategy.py",
     "test_single_threaded.py",
     "test_switches.py",
     "test_trace.py",

@@ -195,6 +195,24 @@ def test_workers_are_forked_where_they_start_otherwise_and_start_often() -> None
     assert "no torch DataLoader" in refusal("forked-workers", BARE)
 
 
+def test_tensors_are_handed_over_by_name_where_a_batch_has_many() -> None:
+    seen = replace(
+        WITH_WORKERS, obstacles={"sharing_strategy": ""}, facts={"sharing_strategy": {"tensors": 12}}, own={}
+    )
+    by_name = {"sharing_strategy": "file_system"}
+    assert settings("sharing-strategy", seen) == [by_name]
+    proposal = BY_ID["sharing-strategy"].propose(replace(seen, num_workers=0))
+    assert isinstance(proposal, Offer)
+    assert proposal.with_workers
+    assert refusal("sharing-strategy", replace(seen, own=by_name)).startswith("already on")
+    few = replace(seen, facts={"sharing_strategy": {"tensors": 1}})
+    assert refusal("sharing-strategy", few).startswith("a batch has 1 tensor,")
+    assert "could not be seen" in refusal("sharing-strategy", replace(seen, facts={}))
+    assert "not forked" in refusal("sharing-strategy", replace(seen, start_method="forkserver"))
+    assert refusal("sharing-strategy", replace(seen, obstacles={"sharing_strategy": "why not"})) == "why not"
+    assert "no torch DataLoader" in refusal("sharing-strategy", BARE)
+
+
 def test_a_program_that_can_have_no_other_workers_gets_forked_ones() -> None:
     unsafe = replace(
         FOUND, start_method="forkserver", workers_unsafe="no guard", obstacles={"multiprocessing_context": ""}

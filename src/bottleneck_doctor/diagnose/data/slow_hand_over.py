@@ -40,7 +40,7 @@ RULE = Rule(
     source="https://pytorch.org/docs/stable/notes/multiprocessing.html",
     advice="Hand over less: small types such as uint8 that the device converts, tensors instead of lists of objects, "
     "and only what the step needs.",
-    fixes=("no-workers", "pinned-memory"),
+    fixes=("no-workers", "pinned-memory", "sharing-strategy"),
     yields_to=("memory-data-needs-no-workers",),
     contradicts=("compute-bound",),
 )
