@@ -1,5 +1,5 @@
-"""Trains a small network on rows of a far table, with noise, as dictionaries of many columns: a worker hands forty tensors
-over for each batch."""
+"""Trains a small network on rows of a far table, with noise, as dictionaries of many columns: a worker hands forty
+tensors over for each batch."""
 
 import argparse
 import time

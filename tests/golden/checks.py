@@ -220,6 +220,7 @@ def stored() -> Check:
             )
         ],
         command=["doctor", "check", "--baseline", "ci/pets.json", "--allow-different-machine", "train.py"],
+        lent=None,
         stored=StoredBase(
             file="ci/pets.json",
             taken=["2026-11-14T03:17:00+00:00", "2026-11-16T03:17:00+00:00", "2026-11-18T03:17:00+00:00"],

@@ -25,6 +25,8 @@ MUCH, SOME = 0.5, 0.15
 """Parts of the largest change from which a frame is coloured strongly, and less so."""
 _TICKS = 1e9
 """Widths are counted in nanoseconds."""
+_LONGEST = 1e9
+"""Seconds. A damaged document may tell of any length, and no step takes thirty years."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,7 @@ def _widened(node: GrowthNode) -> _Call:
         name=node.name,
         path=node.path,
         line=node.line,
-        count=round(here * _TICKS) + sum(child.count for child in children),
+        count=round(min(here, _LONGEST) * _TICKS) + sum(child.count for child in children),
         own=node.own,
         children=list(children),
         base=node.base,
