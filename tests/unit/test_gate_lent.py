@@ -60,8 +60,9 @@ def test_fewer_than_three_lend_nothing() -> None:
         replace(PASSED, edit=TriedEdit()),
         replace(PASSED, stored=StoredBase(file="base.json", taken=[], processes=8)),
         replace(PASSED, pairs=PASSED.pairs[:1]),
+        replace(PASSED, pairs=[replace(PASSED.pairs[0], log_ratio=1e308), *PASSED.pairs]),
     ],
-    ids=["command", "machine", "unknown machine", "allocator", "edit", "stored baseline", "one pair"],
+    ids=["command", "machine", "unknown machine", "allocator", "edit", "stored baseline", "one pair", "damaged"],
 )
 def test_only_checks_of_the_same_kind_lend(other: Check) -> None:
     two = [earlier(0.01, seed=seed) for seed in range(2)]

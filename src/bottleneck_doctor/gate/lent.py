@@ -24,6 +24,9 @@ from bottleneck_doctor.statistics.spread import (
 MOST_CHECKS = 30
 """Only so many of the newest are asked: a machine and its neighbours change."""
 
+LARGEST_LOG = 10.0
+"""A pair whose sides differ by more than a factor of 20 000 was not measured: its file is damaged."""
+
 
 @dataclass(frozen=True)
 class Alike:
@@ -61,9 +64,8 @@ def lent(earlier: Sequence[Check], alike: Alike) -> Lent | None:
     """What those of `earlier` that are like this check lend to it; None if they are too few to say how unlike they
     are."""
     chosen = sorted((check for check in earlier if alike.matches(check)), key=lambda check: check.created)
-    spreads = [
-        own_spread([pair.log_ratio for pair in check.pairs]) for check in chosen[-MOST_CHECKS:] if len(check.pairs) > 1
-    ]
+    seen = [[pair.log_ratio for pair in check.pairs] for check in chosen[-MOST_CHECKS:]]
+    spreads = [own_spread(logs) for logs in seen if len(logs) > 1 and max(map(abs, logs)) < LARGEST_LOG]
     found = of_spreads(spreads)
     return None if found is None else Lent(found, len(spreads))
 
