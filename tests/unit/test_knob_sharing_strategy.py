@@ -22,6 +22,7 @@ from bottleneck_doctor.runtime.knobs.sharing_strategy import (
     SharingStrategy,
     tensors_handed_over,
 )
+from bottleneck_doctor.runtime.knobs.single_threaded import SingleThreaded
 from bottleneck_doctor.runtime.loop.steps import Steps
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is one way to share")
@@ -96,6 +97,20 @@ def test_workers_share_by_name_and_this_process_as_before() -> None:
     assert SharingStrategy().effect_on_loading(BY_NAME, Feed()) is True
     Feed.loader = loader
     assert SharingStrategy().effect_on_loading(BY_NAME, Feed()) is False
+
+
+@ON_LINUX
+def test_beside_another_knob_that_starts_workers_both_are_seen() -> None:
+    loader = DataLoader(Strategies(), batch_size=None, num_workers=1)
+    shape(loader, {NAME: BY_NAME, "single_threaded": "openblas"})
+
+    class Feed:
+        pass
+
+    Feed.loader = loader  # type: ignore[attr-defined]
+    assert SharingStrategy().effect_on_loading(BY_NAME, Feed()) is True
+    assert SingleThreaded().effect_on_loading("openblas", Feed()) is True
+    assert set(loader) == {BY_NAME}
 
 
 def test_without_workers_nothing_is_handed_over() -> None:

@@ -16,7 +16,7 @@ import torch.multiprocessing as multiprocessing
 
 from ..loop.batches import tensors_of
 from ..loop.steps import Steps
-from . import Knob
+from . import Knob, _worker_start
 
 NAME = "sharing_strategy"
 BY_NAME = "file_system"
@@ -62,19 +62,17 @@ class SharingStrategy(Knob):
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         loader = getattr(feed, "loader", None)
-        return None if loader is None else isinstance(loader.worker_init_fn, Shares) == bool(value)
+        return None if loader is None else _worker_start.has(loader, Shares) == bool(value)
 
 
-class Shares:
-    """A loader's `worker_init_fn`, after which its worker hands tensors over in this way."""
+class Shares(_worker_start.WorkerStart):
+    """After which a worker hands tensors over in this way."""
 
     def __init__(self, theirs: Any, strategy: str) -> None:
-        self._theirs = theirs
+        super().__init__(theirs)
         self._strategy = strategy
 
-    def __call__(self, worker: int) -> None:
-        if self._theirs is not None:
-            self._theirs(worker)
+    def then(self) -> None:
         multiprocessing.set_sharing_strategy(self._strategy)
 
 

@@ -14,7 +14,7 @@ from torch.utils.data import IterableDataset
 
 from ..loop.steps import Steps
 from ..process.originals import now, processor_time, sleep, thread_time
-from . import Knob, _thread_pools
+from . import Knob, _thread_pools, _worker_start
 from ._generators import Generators
 from .cached_samples import LOOKS
 
@@ -44,19 +44,17 @@ class SingleThreaded(Knob):
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         loader = getattr(feed, "loader", None)
-        return None if loader is None else isinstance(loader.worker_init_fn, OneThread) == bool(value)
+        return None if loader is None else _worker_start.has(loader, OneThread) == bool(value)
 
 
-class OneThread:
-    """A loader's `worker_init_fn`, after which libraries of its worker compute with one thread."""
+class OneThread(_worker_start.WorkerStart):
+    """After which libraries of a worker compute with one thread."""
 
     def __init__(self, theirs: Any, libraries: str) -> None:
-        self._theirs = theirs
+        super().__init__(theirs)
         self._libraries = libraries.split("+")
 
-    def __call__(self, worker: int) -> None:
-        if self._theirs is not None:
-            self._theirs(worker)
+    def then(self) -> None:
         _thread_pools.limit(self._libraries)
 
 
