@@ -6,7 +6,7 @@ from typing import Any
 
 
 class WorkerStart:
-    """A loader's `worker_init_fn`, with something after it. `then` is that; several knobs may stand around each other."""
+    """A loader's `worker_init_fn`, with something after it (`then`). Several may stand around each other."""
 
     def __init__(self, theirs: Any) -> None:
         self.theirs = theirs
