@@ -69,6 +69,20 @@ def test_a_launcher_without_a_script_is_a_command(commands: Path) -> None:
     assert _typed.read(("torchrun", "train.py"), launched=True) is None
 
 
+def test_an_executable_script_of_another_language_is_run_as_it_is() -> None:
+    script = Path("train.sh")
+    script.write_text("#!/bin/sh\npython train.py\n")
+    assert _typed.read(("./train.sh", "x")) is None
+    script.chmod(0o755)
+    assert _typed.read(("./train.sh", "x")) == Typed(command=(str(script.absolute()), "x"))
+    assert _typed.read(("train.sh",), launched=True) is None
+    own = Path("run")
+    own.write_text("#!/usr/bin/env python3\n")
+    own.chmod(0o755)
+    assert _typed.read(("./run", "x")) is None
+    assert _typed.read((".", "x")) is None
+
+
 def test_any_other_command_is_run_as_it_is(commands: Path) -> None:
     there = str(commands / "nnUNetv2_train")
     assert _typed.read(("nnUNetv2_train", "3", "2d")) == Typed(command=(there, "3", "2d"))

@@ -1,7 +1,7 @@
 """What stands in the place of a script: words as somebody types them to train, in; what they mean, out.
 
 People put `doctor run` before the command that they use: `python train.py`, `torchrun --nproc-per-node 2 train.py`,
-`nnUNetv2_train 3 2d 0`. Each has an option of its own; these words say as much.
+`nnUNetv2_train 3 2d 0`, `./train.sh`. Each has an option of its own; these words say as much.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read(words: tuple[str, ...], *, launched: bool = False) -> Typed | None:
 
     `launched`: a launcher is given already, so only an interpreter may stand here.
     """
-    found = command_named(Path(words[0])) if words else None
+    found = (_other_script(Path(words[0])) or command_named(Path(words[0]))) if words else None
     if found is None:
         return None
     rest = words[2:] if words[1:2] == ("--",) else words[1:]
@@ -51,6 +51,18 @@ def read(words: tuple[str, ...], *, launched: bool = False) -> Typed | None:
         if at is not None:
             return Typed(words=rest[at:], launch=shlex.join([words[0], *rest[:at]]))
     return Typed(command=(found, *rest))
+
+
+def _other_script(script: Path) -> str | None:
+    """The path of an executable file that another interpreter than Python runs, as its first line says; else None."""
+    try:
+        with script.open("rb") as file:
+            first = file.readline(256)
+    except (OSError, ValueError):
+        return None
+    if not first.startswith(b"#!") or b"python" in first or not os.access(script, os.X_OK):
+        return None
+    return os.path.abspath(script)
 
 
 def command_named(script: Path) -> str | None:
