@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import fmean, variance
 
 import pytest
-from tests.unit.stored_samples import NOISE, draw
+from tests.unit.stored_samples import NOISE, draw, stored, take
 
 from bottleneck_doctor.documents.check import STEP_TIME
 from bottleneck_doctor.documents.stored_baseline import Draw
@@ -18,6 +18,7 @@ from bottleneck_doctor.gate.baseline import against, aging, unpaired
 from bottleneck_doctor.gate.decide import InterimLook
 from bottleneck_doctor.gate.limits import DEFAULTS
 from bottleneck_doctor.gate.metrics import Judging
+from bottleneck_doctor.render import baseline as text
 
 DAY = 86_400.0
 ONCE = InterimLook(8, 1.0)
@@ -132,6 +133,16 @@ def test_intervals_widen_with_age() -> None:
         return step.high - step.low
 
     assert width(0.0) < width(3.0) < width(30.0)
+
+
+def test_making_a_baseline_tells_its_trend() -> None:
+    def said(rises: Sequence[float]) -> str:
+        made = stored(takes=[take(draws) for draws in drifting(rises)])
+        return " ".join(text.render(made, [], file="base.json", check=["doctor"], limits=DEFAULTS, width=None).split())
+
+    assert "From the first time to the last, the step time rose by 5.9 %." in said(RISING)
+    assert "the step time fell by" in said([-rise for rise in RISING])
+    assert "From the first time" not in said(JUMPING)
 
 
 def test_a_trend_is_told_where_it_is_one() -> None:
