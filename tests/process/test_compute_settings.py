@@ -12,6 +12,7 @@ from tests.process.driver import LOOP, PRELUDE, Guest, Setting, run_plain
 
 from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.edits.advice import changes_for
+from bottleneck_doctor.knobs import checkpointing
 from bottleneck_doctor.runtime.wire import messages
 
 pytestmark = pytest.mark.process
@@ -353,7 +354,11 @@ def test_activations_are_kept_in_its_window_and_training_learns_the_same(
     text = CHECKPOINTED.replace("REENTRANT", str(reentrant))
     script = guest(text)
     found = script.found()
-    assert found.facts["checkpointing"]["calls"] >= 1
+    assert found.facts["checkpointing"]["count"] >= 1
+    ((_, site),) = checkpointing.calls(found)
+    assert "head(checkpoint(block, rows" in Path(site.file).read_text().splitlines()[site.line - 1]
+    (change,) = changes_for({"checkpointing": False}, found)
+    assert "+        out = head(block(rows))" in change.diff
     begun = len(script.notes("computed"))
     done = script.window({"checkpointing": False}, lead_in=2, steps=6)
     assert (done.status, done.reason, done.effect) == ("ok", "", {"checkpointing": True})

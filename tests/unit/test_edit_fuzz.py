@@ -21,6 +21,7 @@ from bottleneck_doctor.edits.before_loop import before_loop_change
 from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.copied_ahead import copied_ahead_change
 from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.direct_call import direct_call_change
 from bottleneck_doctor.edits.given_argument import given_argument_change
 from bottleneck_doctor.edits.listed_samples import listed_samples_change
 from bottleneck_doctor.edits.loader_call import loader_change
@@ -228,7 +229,21 @@ class Pictures:
 \t\t\tcv2.IMREAD_COLOR)  # as well
 \t\treturn x, y
 """
-SOURCES = [STEP, ATTENTION, PICTURES, *(text for site in SITES for text in files_of(site.program).values())]
+CHECKPOINTED = """\
+def forward(self, x):
+\tfor layer in self.layers:
+\t\tx = x + checkpoint(layer, x, use_reentrant=False)
+\treturn checkpoint(lambda y: self.head(y),
+\t\tx, use_reentrant=True,  # as before
+\t)
+"""
+SOURCES = [
+    STEP,
+    ATTENTION,
+    PICTURES,
+    CHECKPOINTED,
+    *(text for site in SITES for text in files_of(site.program).values()),
+]
 LAMP = Switch("lamp({value})", calls=("lamp",), arguments=("light",), attribute="lamp.on", contexts=("lit",))
 FUSED = Argument("fused=True", "pass it", ("AdamW",), (("fused", True),), {"foreach": None})
 OFF = Argument("off", "leave it out", ("autocast",), (("enabled", False),), of=("torch", "amp"))
@@ -253,6 +268,7 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
     "attention": attention_change,
     "recorded value": recorded_value_change,
     "copied ahead": copied_ahead_change,
+    "direct": lambda text, line: direct_call_change(text, [("checkpoint", line)], ("use_reentrant",)),
     "argument": lambda text, line: given_argument_change(text, [("attention", line)], GIVEN),
     "smaller": lambda text, line: reduced_pictures_change(text, [("open", line)], SMALLER),
     "flagged": lambda text, line: reduced_pictures_change(text, [("imread", line)], SMALLER),
@@ -276,6 +292,8 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
 )
 @example(ATTENTION, "attention", 6, [])
 @example(ATTENTION, "argument", 8, [])
+@example(CHECKPOINTED, "direct", 3, [])
+@example(CHECKPOINTED, "direct", 4, [])
 @example(PICTURES, "smaller", 3, [])
 @example(PICTURES, "flagged", 5, [])
 @example("(" * 3000 + ")" * 3000, "loader", 1, [])

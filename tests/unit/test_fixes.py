@@ -475,14 +475,14 @@ def test_attention_is_fused_where_the_program_writes_it_out() -> None:
     seen = replace(FOUND, facts={"fused_attention": {"obstacle": "", "places": [["/net.py", 7]]}})
     assert settings("fused-attention", seen) == [{"fused_attention": True}]
     assert "no function of the program's own" in refusal("fused-attention", FOUND)
-    twice = replace(seen, facts={**seen.facts, "checkpointing": {"calls": 3}})
+    twice = replace(seen, facts={**seen.facts, "checkpointing": {"count": 3, "calls": []}})
     assert "checkpointing" in refusal("fused-attention", twice)
     compiled = replace(FOUND, facts={"fused_attention": {"obstacle": "the model is compiled"}})
     assert refusal("fused-attention", compiled) == "the model is compiled"
 
 
 def test_checkpointing_is_left_out_where_it_was_seen() -> None:
-    seen = replace(FOUND, facts={"checkpointing": {"calls": 24}})
+    seen = replace(FOUND, facts={"checkpointing": {"count": 24, "calls": []}})
     assert settings("checkpointing", seen) == [{"checkpointing": False}]
     assert "no activation checkpointing" in refusal("checkpointing", FOUND)
 

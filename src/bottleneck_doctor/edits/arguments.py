@@ -52,6 +52,11 @@ def without(holder: Holder, gone: Sequence[str]) -> Holder:
     return _with_row(holder, row)
 
 
+def without_first(holder: Holder) -> Holder:
+    """`holder` without its first argument."""
+    return _with_row(holder, _row(holder).without(0))
+
+
 def name_of(entry: cst.CSTNode) -> str | None:
     """The name of an argument, or the key of an entry where it is a string written out."""
     if isinstance(entry, cst.Arg):

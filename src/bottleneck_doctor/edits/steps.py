@@ -15,6 +15,7 @@ from bottleneck_doctor.edits.before_loop import before_loop_change
 from bottleneck_doctor.edits.call import call_change, makes_call, set_call, statement_change
 from bottleneck_doctor.edits.copied_ahead import copied_ahead_change
 from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.direct_call import direct_call_change
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.fastai_loaders import LIBRARY
 from bottleneck_doctor.edits.given_argument import given_argument_change
@@ -98,7 +99,10 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
     for each in knobs.knobs_of(setting):
         if isinstance(each.edit, Switch):
             value, arguments = setting[each.name], each.of_trainer(setting[each.name], found)
-            if arguments:
+            calls = each.edit.wraps(found)
+            if calls:
+                made.steps += _called_directly(each.edit, calls)
+            elif arguments:
                 made.steps.append(_switched_in_trainer(each.edit, value, arguments, found, running))
             else:
                 switches[each.edit] = value
@@ -354,6 +358,17 @@ def _taken_out(calls: Sequence[tuple[str, Site]]) -> Iterator[Step]:
     for here in _by_file(calls):
         gone = words.listed([f"`{name}()` in line {site.line}" for name, site in here])
         yield _at_calls(here, removal_change, f"Remove {gone}.")
+
+
+def _called_directly(edit: Switch, calls: Sequence[tuple[str, Site]]) -> Iterator[Step]:
+    """The steps that call what calls wrap, one a file."""
+
+    def change(text: str, here: Sequence[tuple[str, int]]) -> ChangeText | None:
+        return direct_call_change(text, here, edit.wrapper_arguments)
+
+    for here in _by_file(calls):
+        wrapped = words.listed([f"what `{name}` wraps in line {site.line}" for name, site in here])
+        yield _at_calls(here, change, f"Call {wrapped} directly.")
 
 
 def _given(edit: GivenArgument, found: Found) -> Iterator[Step]:

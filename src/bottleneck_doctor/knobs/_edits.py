@@ -23,6 +23,10 @@ def _by_nobody(found: Found) -> Site | None:
     return None
 
 
+def _no_calls(found: Found) -> Sequence[tuple[str, Site]]:
+    return ()
+
+
 @dataclass(frozen=True)
 class LoaderArgument:
     """An argument of the DataLoader, called as the knob is. `place`: where it stands among those that are added."""
@@ -223,6 +227,11 @@ class Switch:
     """Whether it is written before training begins where it is written nowhere, so that torch's default holds."""
     overruled_by: Callable[[Found], Site | None] = _by_nobody
     """Where a library sets it when training begins, if one does."""
+    wraps: Callable[[Found], Sequence[tuple[str, Site]]] = _no_calls
+    """The user's own calls that switch it on, by the last name of what is called, whose first argument is what they
+    wrap. Where there are any, these are called directly, and nothing else is changed."""
+    wrapper_arguments: tuple[str, ...] = ()
+    """Names of arguments of such calls that what they wrap has not."""
 
     def code(self, value: SettingValue, device: str) -> str | None:
         return self.text.format(value=value)

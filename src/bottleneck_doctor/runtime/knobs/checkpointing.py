@@ -9,17 +9,24 @@ sees it run short is given up.
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Dict, Iterator, Optional
+import os
+from typing import Any, Callable, ClassVar, Dict, Iterator, Optional, Set, Tuple
 
 import torch
 import torch.utils.checkpoint
 
 from ..loop.steps import Steps
+from ..process.originals import get_frame
+from ..process.user_code import is_users_file
 from . import GuestContext, Knob
 from ._memory import MemoryLimit
 from ._modules import is_compiled
 
 NAME = "checkpointing"
+MOST_LINES = 16
+"""So many lines that call it are kept."""
+_FUNCTION = "checkpoint"
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _MODULE: Any = torch.utils.checkpoint
 _GENERATORS = ("_checkpoint_without_reentrant_generator", "_checkpoint_without_reentrant_generator_impl")
 """Since torch 2.15, it is the second that `checkpoint` calls."""
@@ -61,6 +68,10 @@ class _Seen:
     """Calls with gradients on, until the loop is found."""
 
     calls = 0
+    lines: ClassVar[Set[Tuple[str, int]]] = set()
+    """Those of the user's code that call torch's `checkpoint`."""
+    others = False
+    """Whether a library calls it, too."""
     watching: Optional[_Replaced] = None
 
 
@@ -84,7 +95,10 @@ class Checkpointing(Knob):
             _Seen.watching.put_back()
         if any(is_compiled(module) for root in steps.roots for module in root.modules()):
             return None  # What is compiled calls neither way again.
-        return {"calls": _Seen.calls} if _Seen.calls else None
+        if not _Seen.calls:
+            return None
+        own = [] if _Seen.others else [[_FUNCTION, os.path.abspath(file), line] for file, line in sorted(_Seen.lines)]
+        return {"count": _Seen.calls, "calls": own}
 
     def apply(self, value: Any, context: GuestContext) -> None:
         if value:
@@ -126,8 +140,22 @@ def _applied(cls: Any, *args: Any) -> Any:
 
 
 def _counted(original: Any, *args: Any, **kwargs: Any) -> Any:
-    _Seen.calls += torch.is_grad_enabled()
+    if torch.is_grad_enabled():
+        _Seen.calls += 1
+        if len(_Seen.lines) < MOST_LINES:
+            _note_caller()
     return original(*args, **kwargs)
+
+
+def _note_caller() -> None:
+    """Note the line that calls torch's `checkpoint`: the first one outside of torch."""
+    frame = get_frame(2)
+    while frame is not None and frame.f_code.co_filename.startswith(_TORCH):
+        frame = frame.f_back
+    if frame is None or not is_users_file(frame.f_code.co_filename):
+        _Seen.others = True
+    else:
+        _Seen.lines.add((frame.f_code.co_filename, frame.f_lineno))
 
 
 def _counting(original: Any) -> Any:
