@@ -209,7 +209,7 @@ class Uncompiled:
 @dataclass(frozen=True)
 class Switch:
     """Something of torch's that is on or off in the whole process, and that the user has written somewhere. `text` is
-    what sets it, and holds `{value}`; the others are the ways in which a user may have written that it is on."""
+    what sets it, and may hold `{value}`; the others are the ways in which a user may have written that it is on."""
 
     text: str
     calls: tuple[str, ...] = ()
