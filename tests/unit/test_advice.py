@@ -250,3 +250,45 @@ def test_autocast_in_the_words_of_keras(found: Found, tmp_path: Path) -> None:
     (only,) = changes_for({"autocast": "bfloat16"}, replace(found, forward_site=here, backward_site=here))
     assert (only.line, only.diff, only.unfinished) == (4, "", True)
     assert 'In Keras, `keras.mixed_precision.set_global_policy("mixed_bfloat16")` before the model' in only.note
+
+
+LIGHTNING = """\
+import pytorch_lightning as pl
+from torch.utils.data import DataLoader
+
+
+class Segments(pl.LightningModule):
+    def forward(self, images):
+        return self.model((images - self.mean) / self.std)
+
+    def training_step(self, batch, number):
+        images, masks = batch
+        return {"loss": self.loss(self.forward(images), masks)}
+
+
+trainer = pl.Trainer(max_epochs=3)
+trainer.fit(Segments(), DataLoader(data))
+"""
+
+
+@pytest.mark.parametrize(("dtype", "precision"), [("bfloat16", "bf16-mixed"), ("float16", "16-mixed")])
+def test_autocast_is_given_to_lightning_s_trainer(found: Found, tmp_path: Path, dtype: str, precision: str) -> None:
+    script = tmp_path / "fit.py"
+    script.write_text(LIGHTNING)
+    sites = {"forward_site": Site(str(script), 7), "backward_site": Site(str(script), 15)}
+    (only,) = changes_for({"autocast": dtype}, replace(found, **sites))
+    assert f'+trainer = pl.Trainer(max_epochs=3, precision="{precision}")' in only.diff
+    assert (only.note, only.unfinished) == ("", False)
+    script.write_text(LIGHTNING.replace("max_epochs=3", 'max_epochs=3, precision="32-true"'))
+    (only,) = changes_for({"autocast": dtype}, replace(found, **sites))
+    assert f'+trainer = pl.Trainer(max_epochs=3, precision="{precision}")' in only.diff
+
+
+def test_where_lightning_does_not_train_its_trainer_is_not_named(found: Found, tmp_path: Path) -> None:
+    script = tmp_path / "fit.py"
+    for text in (LIGHTNING.replace("pytorch_lightning", "own_lightning"), LIGHTNING.replace("trainer.fit", "run")):
+        script.write_text(text)
+        here = Site(str(script), 7)
+        (only,) = changes_for({"autocast": "bfloat16"}, replace(found, forward_site=here, backward_site=here))
+        assert (only.diff, only.unfinished) == ("", True)
+        assert "under `with torch.autocast" in only.note

@@ -19,6 +19,7 @@ from bottleneck_doctor.edits.direct_call import direct_call_change
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.fastai_loaders import LIBRARY
 from bottleneck_doctor.edits.given_argument import given_argument_change
+from bottleneck_doctor.edits.lightning_precision import set_precision
 from bottleneck_doctor.edits.loader_steps import of_the_loader
 from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import set_named
@@ -202,7 +203,11 @@ def _autocast(dtype: str, found: Found, running: Running) -> Step | None:
         last = drafts.line(backward.file, backward.line) if backward is not None and beside else None
         keras = _KERAS.search(drafts.text(forward.file) or "") is not None
         by_hand = f"{otherwise} {_keras_policy(dtype)}" if keras else otherwise
-        return at(forward, lambda text, line: autocast_change(text, line, last, device, dtype), by_hand)(drafts)
+        outcome = at(forward, lambda text, line: autocast_change(text, line, last, device, dtype), by_hand)(drafts)
+        if any(each.note == by_hand for each in outcome.told):
+            by_trainer = set_precision(drafts, _files(found), dtype, running)
+            return Outcome(by_trainer) if by_trainer else outcome
+        return outcome
 
     return step
 

@@ -1,0 +1,40 @@
+"""The edit that has Lightning's trainer put the training under autocast: `Trainer(precision="bf16-mixed")`. A step of
+its `LightningModule` may lie in several methods, around which no block can stand. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.named_call import set_named
+from bottleneck_doctor.edits.origin.running import Running
+from bottleneck_doctor.knobs import Argument
+
+PRECISIONS = {"bfloat16": "bf16-mixed", "float16": "16-mixed"}
+_IMPORTED = re.compile(r"^\s*(?:import|from)\s+(?:lightning|pytorch_lightning)\b", re.MULTILINE)
+_FITS = re.compile(r"\.fit\(")
+
+
+def set_precision(drafts: Drafts, files: Sequence[str], dtype: str, running: Running) -> list[Told]:
+    """Write the precision into `drafts`, in the first of `files` that trains with Lightning's trainer; nothing is told
+    where none does. `dtype`: `bfloat16` or `float16`."""
+    precision = PRECISIONS.get(dtype.removeprefix("torch."))
+    for file in files if precision is not None else ():
+        text = drafts.text(file) or ""
+        if _IMPORTED.search(text) and _FITS.search(text):
+            told = set_named(drafts, file, _precision(precision), running)
+            if told:
+                return told
+    return []
+
+
+def _precision(value: str) -> Argument:
+    said = f'precision="{value}"'
+    return Argument(
+        said=said,
+        otherwise=f"give Lightning's `Trainer` `{said}`",
+        calls=("Trainer",),
+        given=(("precision", value),),
+        of=("L", "lightning", "pl", "pytorch", "pytorch_lightning"),
+    )
