@@ -275,12 +275,12 @@ trainer.fit(Segments(), DataLoader(data))
 def test_autocast_is_given_to_lightning_s_trainer(found: Found, tmp_path: Path, dtype: str, precision: str) -> None:
     script = tmp_path / "fit.py"
     script.write_text(LIGHTNING)
-    sites = {"forward_site": Site(str(script), 7), "backward_site": Site(str(script), 15)}
-    (only,) = changes_for({"autocast": dtype}, replace(found, **sites))
+    seen = replace(found, forward_site=Site(str(script), 7), backward_site=Site(str(script), 15))
+    (only,) = changes_for({"autocast": dtype}, seen)
     assert f'+trainer = pl.Trainer(max_epochs=3, precision="{precision}")' in only.diff
     assert (only.note, only.unfinished) == ("", False)
     script.write_text(LIGHTNING.replace("max_epochs=3", 'max_epochs=3, precision="32-true"'))
-    (only,) = changes_for({"autocast": dtype}, replace(found, **sites))
+    (only,) = changes_for({"autocast": dtype}, seen)
     assert f'+trainer = pl.Trainer(max_epochs=3, precision="{precision}")' in only.diff
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-import torch.multiprocessing as multiprocessing
+import torch.multiprocessing
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -25,6 +25,7 @@ from bottleneck_doctor.runtime.knobs.sharing_strategy import (
 from bottleneck_doctor.runtime.knobs.single_threaded import SingleThreaded
 from bottleneck_doctor.runtime.loop.steps import Steps
 
+MULTIPROCESSING: Any = torch.multiprocessing
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is one way to share")
 
 
@@ -41,7 +42,7 @@ class Strategies(Dataset[str]):
         return 4
 
     def __getitem__(self, index: int) -> str:
-        return multiprocessing.get_sharing_strategy()
+        return str(MULTIPROCESSING.get_sharing_strategy())
 
 
 @pytest.mark.parametrize(
@@ -81,13 +82,13 @@ def test_what_was_seen_of_the_loop_s_own_loader_is_told() -> None:
 
 @ON_LINUX
 def test_workers_share_by_name_and_this_process_as_before() -> None:
-    before = multiprocessing.get_sharing_strategy()
+    before = MULTIPROCESSING.get_sharing_strategy()
     calls: list[int] = []
     loader = DataLoader(Strategies(), batch_size=None, num_workers=1, worker_init_fn=calls.append)
     window = copy.copy(loader)
     shape(window, {NAME: BY_NAME})
     assert set(window) == {BY_NAME}
-    assert multiprocessing.get_sharing_strategy() == before
+    assert MULTIPROCESSING.get_sharing_strategy() == before
     assert isinstance(window.worker_init_fn, Shares)
     assert not isinstance(loader.worker_init_fn, Shares)
 
@@ -122,7 +123,7 @@ def test_without_workers_nothing_is_handed_over() -> None:
 @ON_LINUX
 def test_the_user_s_own_strategy_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     assert SharingStrategy.own() is None
-    monkeypatch.setattr(multiprocessing, "get_sharing_strategy", lambda: BY_NAME)
+    monkeypatch.setattr(torch.multiprocessing, "get_sharing_strategy", lambda: BY_NAME)
     assert SharingStrategy.own() == BY_NAME
 
 
@@ -131,7 +132,7 @@ def test_a_system_with_one_strategy_has_no_other(monkeypatch: pytest.MonkeyPatch
     if sys.platform == "linux":
         assert SharingStrategy.obstacle(Steps(), loader) == ""
     assert SharingStrategy.obstacle(Steps()) is None
-    monkeypatch.setattr(multiprocessing, "get_all_sharing_strategies", lambda: {BY_NAME})
+    monkeypatch.setattr(torch.multiprocessing, "get_all_sharing_strategies", lambda: {BY_NAME})
     assert "anyway" in str(SharingStrategy.obstacle(Steps(), loader))
 
 

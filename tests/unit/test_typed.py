@@ -58,10 +58,10 @@ def test_an_interpreter_with_options_of_its_own_is_a_command(commands: Path) -> 
 
 
 def test_a_launcher_before_the_script() -> None:
-    words = ("torchrun", "--nproc-per-node", "2", "train.py", "--lr", "3")
-    assert _typed.read(words) == Typed(words=("train.py", "--lr", "3"), launch="torchrun --nproc-per-node 2")
-    words = ("accelerate", "launch", "--config_file", "a b.yaml", "train.py")
-    assert _typed.read(words) == Typed(words=("train.py",), launch="accelerate launch --config_file 'a b.yaml'")
+    plain = ("torchrun", "--nproc-per-node", "2", "train.py", "--lr", "3")
+    assert _typed.read(plain) == Typed(words=("train.py", "--lr", "3"), launch="torchrun --nproc-per-node 2")
+    configured = ("accelerate", "launch", "--config_file", "a b.yaml", "train.py")
+    assert _typed.read(configured) == Typed(words=("train.py",), launch="accelerate launch --config_file 'a b.yaml'")
 
 
 def test_a_launcher_without_a_script_is_a_command(commands: Path) -> None:

@@ -19,8 +19,8 @@ _FITS = re.compile(r"\.fit\(")
 def set_precision(drafts: Drafts, files: Sequence[str], dtype: str, running: Running) -> list[Told]:
     """Write the precision into `drafts`, in the first of `files` that trains with Lightning's trainer; nothing is told
     where none does. `dtype`: `bfloat16` or `float16`."""
-    precision = PRECISIONS.get(dtype.removeprefix("torch."))
-    for file in files if precision is not None else ():
+    precision = PRECISIONS.get(dtype.removeprefix("torch."), "")
+    for file in files if precision else ():
         text = drafts.text(file) or ""
         if _IMPORTED.search(text) and _FITS.search(text):
             told = set_named(drafts, file, _precision(precision), running)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+from types import FrameType
 from typing import Any, Callable, ClassVar, Dict, Iterator, Optional, Set, Tuple
 
 import torch
@@ -149,7 +150,7 @@ def _counted(original: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _note_caller() -> None:
     """Note the line that calls torch's `checkpoint`: the first one outside of torch."""
-    frame = get_frame(2)
+    frame: Optional[FrameType] = get_frame(2)
     while frame is not None and frame.f_code.co_filename.startswith(_TORCH):
         frame = frame.f_back
     if frame is None or not is_users_file(frame.f_code.co_filename):

@@ -12,7 +12,7 @@ import sys
 from typing import Any, Dict, List, Optional
 
 import torch
-import torch.multiprocessing as multiprocessing
+import torch.multiprocessing
 
 from ..loop.batches import tensors_of
 from ..loop.steps import Steps
@@ -22,6 +22,7 @@ NAME = "sharing_strategy"
 BY_NAME = "file_system"
 MOST_SEEN = 2
 """So many batches of a loader are looked at."""
+_torch: Any = torch.multiprocessing
 
 
 class SharingStrategy(Knob):
@@ -45,14 +46,14 @@ class SharingStrategy(Knob):
 
     @classmethod
     def own(cls) -> Any:
-        strategy = multiprocessing.get_sharing_strategy()
+        strategy = _torch.get_sharing_strategy()
         return strategy if sys.platform == "linux" and strategy == BY_NAME else None
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
         if loader is None:
             return None
-        known = multiprocessing.get_all_sharing_strategies()
+        known = _torch.get_all_sharing_strategies()
         return "" if len(known) > 1 and BY_NAME in known else "tensors are shared by name on this system anyway"
 
     @classmethod
@@ -73,7 +74,7 @@ class Shares(_worker_start.WorkerStart):
         self._strategy = strategy
 
     def then(self) -> None:
-        multiprocessing.set_sharing_strategy(self._strategy)
+        _torch.set_sharing_strategy(self._strategy)
 
 
 def tensors_handed_over(batch: Any) -> int:
