@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import pytest
 from tests.reports import invented
@@ -830,3 +831,79 @@ def test_the_terminal_says_which_words_to_change() -> None:
     result = replace(result, fixes=[replace(result.fixes[0], change=said, more_changes=[edited])])
     text = terminal.render(result, report_path="report.html", width=400, color=False)
     assert f"Next:   Change line {edited.line} of train.py. {note} Then measure again" in text
+
+
+# -- what is open but likely -------------------------------------------------------------------------------------------
+
+TOLD = "Training waits for data. Cannot tell: `num_workers=2` was measured at 1.40×. It is likely to help (86 %)."
+
+
+def left_open(chance: float | None = 0.86, figure: Speedup | None = None) -> Result:
+    """A report that promises nothing, and thinks two workers likely to help."""
+    whole = promised(figure or speedup(1.4, 1.05, 1.9, 5))
+    (fix,) = whole.fixes
+    open_fix = replace(fix, status="cannot_tell", reason="it looks faster, but that may be chance", chance=chance)
+    return replace(whole, fixes=[open_fix], verdict=Verdict(sentence=TOLD))
+
+
+def settled_by(head: Trainings, result: Result | None = None) -> tuple[Result, int]:
+    """What is known once the changed program was asked, and how many processes were started for that."""
+    machine = EditMachine(sides={"base": Training(step=0.014), "head": head})
+    request = ExaminationRequest(start=Start(script=Path("train.py"), in_place=True), output=Path(), seed=1)
+    (made,) = confirmations(result or left_open(), Wanted(request, asked=True), Noting(machine), machine.outside())
+    machine.expects_all_ended()
+    return made, len(machine.sessions)
+
+
+def test_what_is_likely_is_claimed_once_the_changed_program_is_faster() -> None:
+    made, started = settled_by(Training(step=0.010, workers=2))
+    assert started >= 6
+    (fix,) = made.fixes
+    assert (fix.status, fix.reason) == ("faster", "")
+    promise = ranking.promise(made)
+    assert promise is not None
+    assert promise.speedup is not None
+    assert promise.speedup.low > 1.12
+    sentence = made.verdict.sentence
+    assert sentence.startswith("Training waits for data. `num_workers=2` makes training 1.40× faster")
+    assert "measured with the change made" in sentence
+    assert "Cannot tell" not in sentence
+    assert "likely" not in sentence
+
+
+def test_where_the_changed_program_is_not_faster_its_figure_stands_behind_what_is_open() -> None:
+    made, started = settled_by(Training(step=0.014, workers=2))
+    assert started >= 6
+    assert ranking.promise(made) is None
+    assert made.confirmation is None
+    assert [fix.status for fix in made.fixes] == ["cannot_tell"]
+    assert made.verdict.sentence.startswith(TOLD)
+    assert "With the change made, the program ran 1.00× as fast" in made.verdict.sentence
+
+
+def test_a_gain_that_may_be_chance_is_not_claimed() -> None:
+    """With three pairs, it has to exceed 12 %."""
+    made, _ = settled_by(Training(step=0.014 / 1.08, workers=2), left_open(figure=speedup(1.12, 0.99, 1.25, 5)))
+    promise = ranking.promise(made)
+    assert promise is None or (promise.speedup is not None and promise.speedup.sessions >= 5)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"chance": 0.79},
+        {"chance": None},
+        {"figure": speedup(1.05, 1.01, 1.1, 5)},
+        {"figure": speedup(math.inf, 0.0, math.inf, 5)},
+    ],
+    ids=["unlikely", "no chance", "little", "endless"],
+)
+def test_what_is_not_likely_or_little_starts_nothing(result: dict[str, Any]) -> None:
+    before = left_open(**result)
+    made, started = settled_by(Training(step=0.010, workers=2), before)
+    assert (made, started) == (before, 0)
+
+
+def test_what_is_open_for_lack_of_anything_starts_nothing() -> None:
+    before = replace(left_open(), verdict=Verdict(sentence="Training waits for data. Nothing helps."))
+    assert settled_by(Training(), before) == (before, 0)

@@ -10,8 +10,9 @@ from typing import Literal
 
 from bottleneck_doctor.confirm import agreement, room
 from bottleneck_doctor.confirm.instead import instead
+from bottleneck_doctor.confirm.likely import settled, supposed
 from bottleneck_doctor.confirm.way import Way, not_in_effect, way
-from bottleneck_doctor.documents.check import DEVICE_MEMORY, HOST_MEMORY, Check
+from bottleneck_doctor.documents.check import DEVICE_MEMORY, HOST_MEMORY, STEP_TIME, Check
 from bottleneck_doctor.documents.report import Confirmation, ConfirmedBy, PeakMemory, Result, Speedup
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine.request import ExaminationRequest
@@ -41,6 +42,8 @@ class Wanted:
     costs: Costs | None = None
     loop: Found | None = None
     command: Callable[[Way], str] = lambda way: ""
+    settles: bool = False
+    """Whether nothing is promised yet, so that the changed program has to be faster for certain."""
 
 
 class _LeftOut(Exception):
@@ -55,7 +58,13 @@ def confirmations(
     result: Result, wanted: Wanted, progress: Progress, outside: Outside | None = None
 ) -> Iterator[Result]:
     """The result with what the changed program says of its promise. Where that program refuses it, the result with the
-    next best claim in its place comes first, and then what the changed program says of that one, and so on."""
+    next best claim in its place comes first, and then what the changed program says of that one, and so on. Where
+    nothing is promised but something likely, it says whether that is so."""
+    asked = supposed(result)
+    if asked is not None:
+        made = confirm(asked, replace(wanted, settles=True), progress, outside)
+        yield settled(result, made)
+        return
     while True:
         promise = ranking.promise(result)
         result = confirm(result, wanted, progress, outside)
@@ -171,6 +180,8 @@ def _measured(
     if figure is None or figure.sessions < 2:
         raise _LeftOut("There was no time for enough processes.", wanted.command(chosen))
     outcome, losses = agreement.outcome(promised, figure), done.check.losses
+    if wanted.settles and outcome in ranking.CONFIRMED and not _is_faster(done.check):
+        outcome = "unclear"
     said = _SAID[outcome](promised, figure, chosen.by)
     if losses is not None and losses.verdict != "unknown":
         said = f"{said} {losses.sentence}"
@@ -186,6 +197,11 @@ def _measured(
         memory=_memory(done.check),
         alike_steps=losses.steps if losses is not None and losses.verdict in ("same", "alike") else 0,
     )
+
+
+def _is_faster(check: Check) -> bool:
+    """Whether the check calls the changed program faster by itself, as often wrong as a check promises."""
+    return any(each.id == STEP_TIME and each.verdict == "improvement" for each in check.metrics)
 
 
 def _memory(check: Check) -> list[PeakMemory]:

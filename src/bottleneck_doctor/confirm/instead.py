@@ -20,7 +20,7 @@ def instead(result: Result, setting: Setting) -> Result | None:
         return None
     best = left[0]
     verdict = result.verdict
-    claim = _claim(best, ranking.device(result))
+    claim = claimed(best, ranking.device(result))
     told = promise_words.refused(setting, confirmation, ranking.device(result))
     sentence = verdict.sentence.replace(told, f"{claim} {told}") if told in verdict.sentence else f"{claim} {told}"
     return replace(
@@ -31,7 +31,7 @@ def instead(result: Result, setting: Setting) -> Result | None:
     )
 
 
-def _claim(fix: FixOutcome, device: str) -> str:
+def claimed(fix: FixOutcome, device: str) -> str:
     """What the verdict says of a fix, with its risk and what it takes."""
     assert fix.speedup is not None
     claim = promise_words.claim(fix.setting, fix.speedup, device)
