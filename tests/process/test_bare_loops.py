@@ -154,13 +154,14 @@ def test_two_updates_by_hand_are_one_period(guest: StartGuest) -> None:
 @pytest.mark.timed
 def test_a_loop_in_which_nothing_can_be_changed_is_measured_all_the_same(tmp_path: Path) -> None:
     shutil.copy(PROGRAMS / "manual_update.py", tmp_path / "train.py")
-    options = ["--budget", "40s", "--no-explain", "--skip", "threads"]
+    options = ["--budget", "40s", "--no-explain", "--skip", "threads", "--skip", "float32-precision"]
     command = [sys.executable, "-m", "bottleneck_doctor", "run", *options, "train.py", "4000"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["baseline"]["rung"] == "backward"
     assert report["baseline"]["step_ms"] / 1000 in lasting(0.06, rel=0.3)
+    # Float32 products are a matter of the processor.
     assert {fix["status"] for fix in report["fixes"]} == {"not_applicable"}
     assert "few-processes" not in [each["slug"] for each in report["warnings"]], "more time would bring nothing"
 

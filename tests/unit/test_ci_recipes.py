@@ -211,7 +211,7 @@ def test_an_asked_base_that_is_not_there_is_an_error(runner: Path) -> None:
 
 def test_workflows_are_whole_and_pinned() -> None:
     workflows = [block for block in BLOCKS if "jobs" in block]
-    assert len(workflows) == 4
+    assert len(workflows) == 5
     assert any(one.get("with", {}).get("baseline") for each in workflows for one in steps_of(each))
     for each in workflows:
         assert True in each, "`on` is the word for true in YAML 1.1, as GitHub knows"
@@ -252,7 +252,7 @@ def test_commands_are_understood(line: str) -> None:
 
 
 def test_every_recipe_has_its_command() -> None:
-    assert len(COMMANDS) == 4, COMMANDS
+    assert len(COMMANDS) == 5, COMMANDS
 
 
 def test_the_metrics_listed_are_the_real_ones() -> None:

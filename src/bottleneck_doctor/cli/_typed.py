@@ -68,10 +68,13 @@ def _other_script(script: Path) -> str | None:
 def command_named(script: Path) -> str | None:
     """The path of the command that is called like this, in PATH or beside doctor; None where there is none, or where it
     may be meant as a file."""
-    if script.exists() or script.suffix in (".py", ".ipynb") or script.name != str(script):
+    if script.suffix in (".py", ".ipynb") or script.name != str(script):
         return None
-    # Whoever forgets the ending means the file.
-    if script.with_name(f"{script.name}.py").exists():
-        return None
+    try:
+        # Whoever forgets the ending means the file.
+        if script.exists() or script.with_name(f"{script.name}.py").exists():
+            return None
+    except (OSError, ValueError):
+        return None  # No name of a file, and of no command either.
     places = os.pathsep.join([os.environ.get("PATH", os.defpath), os.path.dirname(sys.executable)])
     return shutil.which(script, path=places)
