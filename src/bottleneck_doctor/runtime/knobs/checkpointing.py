@@ -149,9 +149,9 @@ def _counted(original: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _note_caller() -> None:
-    """Note the line that calls torch's `checkpoint`: the first one outside of torch."""
-    frame: Optional[FrameType] = get_frame(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_TORCH):
+    """Note the line that calls torch's `checkpoint`: the first one outside of torch and this file."""
+    frame: Optional[FrameType] = get_frame(1)
+    while frame is not None and frame.f_code.co_filename.startswith((_TORCH, __file__)):
         frame = frame.f_back
     if frame is None or not is_users_file(frame.f_code.co_filename):
         _Seen.others = True
