@@ -15,6 +15,7 @@ import pytest
 from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.decide import Answer, GateEstimate, InterimLook
 from bottleneck_doctor.statistics.distributions import student_t_quantile
+from bottleneck_doctor.statistics.spread import Spread
 
 ROUNDS = 4
 
@@ -54,10 +55,14 @@ class Ended:
     answer: Answer
     pairs: int
     seen: GateEstimate
+    values: list[float]
+    look: InterimLook
 
 
-def simulate(luck: Luck, truth: float, threshold: float, most: int, generator: random.Random) -> Ended:
-    """One check of at most so many pairs. Logs."""
+def simulate(
+    luck: Luck, truth: float, threshold: float, most: int, generator: random.Random, lent: Spread | None = None
+) -> Ended:
+    """One check of at most so many pairs. Logs. `lent`: what earlier checks say."""
     values: list[float] = []
     owns: list[decide.Own] = []
     while True:
@@ -67,9 +72,10 @@ def simulate(luck: Luck, truth: float, threshold: float, most: int, generator: r
         look = decide.interim_look_after(len(values), last=len(values) == most)
         if look is None:
             continue
-        seen, answer = decide.settle(decide.estimate(values, owns), decide.weighed(values, owns), threshold, look)
+        plain, heavy = decide.estimate(values, owns, lent=lent), decide.weighed(values, owns, lent=lent)
+        seen, answer = decide.settle(plain, heavy, threshold, look)
         if answer != "cannot_tell" or len(values) == most:
-            return Ended(answer, len(values), seen)
+            return Ended(answer, len(values), seen, values, look)
 
 
 def share(ends: Sequence[Ended], *answers: Answer) -> float:
@@ -123,27 +129,21 @@ def test_where_they_differ_by_three_percent_a_tenth_is_caught() -> None:
     assert share(ends, "regression") >= 0.95
 
 
+@dataclass(frozen=True)
+class TwoKinds(Luck):
+    """Each process is fast or slow for its whole life, by `processes`."""
+
+    def pair(self, generator: random.Random, truth: float) -> tuple[float, decide.Own]:
+        base, head = (generator.choice((0.0, self.processes)) + generator.gauss(0, self.windows) for _ in range(2))
+        return truth + head - base, decide.Own(1.5 * self.windows, 3)
+
+
 @pytest.mark.parametrize("gap", [0.03, 0.05, 0.08, 0.11])
 def test_processes_of_two_kinds_are_hardly_ever_called_worse(gap: float) -> None:
     """Each is fast or slow for its whole life. All of three pairs fall the same way once in 64 checks."""
     generator = random.Random(14)
-    threshold = math.log1p(0.02)
-
-    def check() -> Answer:
-        values, owns = [], []
-        for number in range(1, 21):
-            base, head = (generator.choice((0.0, gap)) + generator.gauss(0, 0.001) for _ in range(2))
-            values.append(head - base)
-            owns.append(decide.Own(0.0015, 3))
-            look = decide.interim_look_after(number, last=number == 20)
-            if look is None:
-                continue
-            _, answer = decide.settle(decide.estimate(values, owns), decide.weighed(values, owns), threshold, look)
-            if answer != "cannot_tell":
-                return answer
-        return "cannot_tell"
-
-    answers = [check() for _ in range(1500)]
+    luck, threshold = TwoKinds(gap, 0.001), math.log1p(0.02)
+    answers = [simulate(luck, 0.0, threshold, 20, generator).answer for _ in range(1500)]
     assert answers.count("regression") / len(answers) <= decide.ERROR_RATE
 
 

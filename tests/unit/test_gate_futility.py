@@ -45,7 +45,7 @@ def simulate(luck: Luck, truth: float, threshold: float, most: int, generator: r
         known = futility(plain, threshold, most, weighted=weighted)
         given_up = answer == "cannot_tell" and len(values) < most and known is not None and known.futile
         if answer != "cannot_tell" or len(values) == most or given_up:
-            return Ended(answer, len(values), seen), given_up
+            return Ended(answer, len(values), seen, values, look), given_up
 
 
 RESTLESS = Luck(0.11, 0.10)

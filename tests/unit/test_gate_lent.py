@@ -11,10 +11,10 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+from tests.unit.test_gate_decide import Ended, Luck, TwoKinds, share, simulate
 
 from bottleneck_doctor.documents.check import Check, PairRecord, StoredBase, TriedEdit
 from bottleneck_doctor.gate import decide
-from bottleneck_doctor.gate.decide import Answer, GateEstimate, InterimLook
 from bottleneck_doctor.gate.lent import MOST_CHECKS, Alike, lent
 from bottleneck_doctor.statistics.distributions import student_t_quantile
 from bottleneck_doctor.statistics.spread import LARGEST_PRIOR_DF, Spread
@@ -140,35 +140,15 @@ class Machine:
     windows: float
     days: float = 0.0
 
-
-@dataclass(frozen=True)
-class Ended:
-    answer: Answer
-    logs: list[float]
-    seen: GateEstimate
-    look: InterimLook
+    def today(self, generator: random.Random) -> Luck:
+        return Luck(self.pairs * math.exp(generator.gauss(0.0, self.days)), self.windows)
 
 
 def checked(
     machine: Machine, truth: float, threshold: float, lends: Spread | None, generator: random.Random, most: int = 20
 ) -> Ended:
     """One check of at most so many pairs, on a day of its own."""
-    spread = machine.pairs * math.exp(generator.gauss(0.0, machine.days))
-    values: list[float] = []
-    owns: list[decide.Own] = []
-    while True:
-        luck = generator.gauss(truth, spread)
-        windows = [luck + generator.gauss(0.0, machine.windows) for _ in range(4)]
-        mean = fmean(windows)
-        values.append(mean)
-        owns.append(decide.Own(math.sqrt(sum((each - mean) ** 2 for each in windows) / 12), 3))
-        look = decide.interim_look_after(len(values), last=len(values) == most)
-        if look is None:
-            continue
-        plain, heavy = decide.estimate(values, owns, lent=lends), decide.weighed(values, owns, lent=lends)
-        seen, answer = decide.settle(plain, heavy, threshold, look)
-        if answer != "cannot_tell" or len(values) == most:
-            return Ended(answer, values, seen, look)
+    return simulate(machine.today(generator), truth, threshold, most, generator, lends)
 
 
 def series(machine: Machine, truth: float, threshold: float, count: int, before: int = 6) -> list[Ended]:
@@ -178,7 +158,7 @@ def series(machine: Machine, truth: float, threshold: float, count: int, before:
     for _ in range(count):
         done: list[Check] = []
         for _ in range(before):
-            done.append(with_logs(checked(machine, 0.0, threshold, _lends(done), generator).logs))
+            done.append(with_logs(checked(machine, 0.0, threshold, _lends(done), generator).values))
         found.append(checked(machine, truth, threshold, _lends(done), generator))
     return found
 
@@ -186,10 +166,6 @@ def series(machine: Machine, truth: float, threshold: float, count: int, before:
 def _lends(done: Sequence[Check]) -> Spread | None:
     found = lent(done, ALIKE)
     return None if found is None else found.spread
-
-
-def share(ends: Sequence[Ended], *answers: Answer) -> float:
-    return sum(end.answer in answers for end in ends) / len(ends)
 
 
 MACHINES = [Machine(0.007, 0.012), Machine(0.03, 0.04), Machine(0.01, 0.01, days=0.5)]
@@ -208,29 +184,17 @@ def test_processes_of_two_kinds_are_hardly_ever_called_worse(gap: float) -> None
     """Each is fast or slow for its whole life. All of three pairs fall the same way once in 64 checks; what earlier
     checks lend has to hold them up, for no other limit does."""
     generator = random.Random(17)
-    threshold = math.log1p(0.02)
+    luck, threshold = TwoKinds(gap, 0.001), math.log1p(0.02)
 
-    def check(lends: Spread | None) -> tuple[Answer, list[float]]:
-        values, owns = [], []
-        for number in range(1, 21):
-            base, head = (generator.choice((0.0, gap)) + generator.gauss(0, 0.001) for _ in range(2))
-            values.append(head - base)
-            owns.append(decide.Own(0.0015, 3))
-            look = decide.interim_look_after(number, last=number == 20)
-            if look is None:
-                continue
-            plain, heavy = decide.estimate(values, owns, lent=lends), decide.weighed(values, owns, lent=lends)
-            _, answer = decide.settle(plain, heavy, threshold, look)
-            if answer != "cannot_tell":
-                return answer, values
-        return "cannot_tell", values
+    def check(lends: Spread | None) -> Ended:
+        return simulate(luck, 0.0, threshold, 20, generator, lends)
 
     answers = []
     for _ in range(400):
         done: list[Check] = []
         for _ in range(5):
-            done.append(with_logs(check(_lends(done))[1]))
-        answers.append(check(_lends(done))[0])
+            done.append(with_logs(check(_lends(done)).values))
+        answers.append(check(_lends(done)).answer)
     assert answers.count("regression") / len(answers) <= 2 * decide.ERROR_RATE  # At a rate of 1 %, of 400.
 
 
@@ -248,4 +212,4 @@ def test_an_unchanged_training_passes_sooner() -> None:
     generator = random.Random(12)
     alone = [checked(machine, 0.0, 0.03, None, generator) for _ in range(300)]
     assert share(helped, "unchanged", "improvement") >= 0.98
-    assert fmean(len(end.logs) for end in helped) < 0.85 * fmean(len(end.logs) for end in alone)
+    assert fmean(len(end.values) for end in helped) < 0.85 * fmean(len(end.values) for end in alone)

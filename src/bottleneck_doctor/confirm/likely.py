@@ -8,10 +8,8 @@ from dataclasses import replace
 
 from bottleneck_doctor.confirm.instead import claimed
 from bottleneck_doctor.documents.report import FixOutcome, Result
-from bottleneck_doctor.wording import ranking
+from bottleneck_doctor.wording import doubt, ranking
 
-OPEN = "Cannot tell"
-"""How the part of a verdict begins that says what is open."""
 WORTH_PAIRS = 1.1
 """What it has to look like, in times as fast. A smaller gain would need more pairs than there is time for."""
 
@@ -19,7 +17,7 @@ WORTH_PAIRS = 1.1
 def supposed(result: Result) -> Result | None:
     """The result as if the likeliest of its open fixes was what it promises; None if something is promised, or nothing
     is likely enough."""
-    opening, told, _ = result.verdict.sentence.partition(OPEN)
+    opening, told, _ = result.verdict.sentence.partition(doubt.OPEN)
     best = _likeliest(result)
     if best is None or not told:
         return None
@@ -45,9 +43,7 @@ def settled(result: Result, asked: Result) -> Result:
 
 
 def _likeliest(result: Result) -> FixOutcome | None:
-    # Empty where something is promised.
-    for fix in ranking.open_fixes(result)[:1]:
-        figure = fix.speedup
-        if figure is not None and WORTH_PAIRS <= figure.estimate < math.inf and (fix.chance or 0.0) >= ranking.LIKELY:
-            return fix
-    return None
+    fix = next(iter(ranking.open_fixes(result)), None)  # None are open where something is promised.
+    if fix is None or fix.speedup is None or not WORTH_PAIRS <= fix.speedup.estimate < math.inf:
+        return None
+    return fix if (fix.chance or 0.0) >= ranking.LIKELY else None

@@ -33,14 +33,14 @@ class Steps:
     by_hand: list[str] = field(default_factory=list)
 
 
-def at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: str) -> Step:
-    """The step that edits one file near a line. `otherwise`: the note where it can't."""
+def at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: str | Step) -> Step:
+    """The step that edits one file near a line. `otherwise`: where it can't, the note, or another step."""
 
     def step(drafts: Drafts) -> Outcome:
         text = drafts.text(site.file)
         made = None if text is None else edit(text, drafts.line(site.file, site.line))
         if made is None:
-            return Outcome([Told(site.file, site.line, otherwise)])
+            return Outcome([Told(site.file, site.line, otherwise)]) if isinstance(otherwise, str) else otherwise(drafts)
         if made.edited:
             drafts.write(site.file, made.edited)
         return Outcome([Told(site.file, made.line, made.note, made.unfinished)])

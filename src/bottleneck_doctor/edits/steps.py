@@ -203,11 +203,12 @@ def _autocast(dtype: str, found: Found, running: Running) -> Step | None:
         last = drafts.line(backward.file, backward.line) if backward is not None and beside else None
         keras = _KERAS.search(drafts.text(forward.file) or "") is not None
         by_hand = f"{otherwise} {_keras_policy(dtype)}" if keras else otherwise
-        outcome = at(forward, lambda text, line: autocast_change(text, line, last, device, dtype), by_hand)(drafts)
-        if any(each.note == by_hand for each in outcome.told):
-            by_trainer = set_precision(drafts, _files(found), dtype, running)
-            return Outcome(by_trainer) if by_trainer else outcome
-        return outcome
+
+        def by_trainer(drafts: Drafts) -> Outcome:
+            told = set_precision(drafts, _files(found), dtype, running)
+            return Outcome(told or [Told(forward.file, forward.line, by_hand)])
+
+        return at(forward, lambda text, line: autocast_change(text, line, last, device, dtype), by_trainer)(drafts)
 
     return step
 

@@ -119,7 +119,7 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
     measured = [outcome for outcome in unsettled if outcome.speedup is not None]
     late = len(unsettled) - len(measured)
     if not measured and not others:
-        return f"Cannot tell what would help: {cut} before it could be measured."
+        return f"{doubt.OPEN} what would help: {cut} before it could be measured."
     leading = next(filter(_gains, ranking.by_chance(measured)), None)
     hardly = all(outcome.chance is not None and outcome.chance < ranking.HARDLY for outcome in measured)
     rest = f" {cut[0].upper()}{cut[1:]} before {words.count_text(late, 'more fix')} could be measured." if late else ""
@@ -134,7 +134,7 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
     if few:
         least = words.count_text(min(map(_sessions, few)), "process")
         return (
-            f"Cannot tell yet: nothing that was tried looks faster so far, but some of it was measured in only "
+            f"{doubt.OPEN} yet: nothing that was tried looks faster so far, but some of it was measured in only "
             f"{least}, and {_takes(min(map(_sessions, few)))} to be sure.{rest}"
         )
     highest = max((outcome.speedup.high for outcome in measured if outcome.speedup is not None), default=0.0)
@@ -165,10 +165,10 @@ def _leads(leading: FixOutcome, figure: Speedup, device: str) -> str:
         )
     if figure.sessions < speedups.MINIMUM_SESSIONS:
         return (
-            f"Cannot tell yet: {name} looked {words.estimate_text(figure)} as fast in "
+            f"{doubt.OPEN} yet: {name} looked {words.estimate_text(figure)} as fast in "
             f"{words.count_text(figure.sessions, 'process')}, but {_takes(figure.sessions)} to be sure."
         )
-    told = f"Cannot tell: {name} was measured at {words.speedup_text(figure)}"
+    told = f"{doubt.OPEN}: {name} was measured at {words.speedup_text(figure)}"
     reason, _, hopeless = leading.reason.partition(AND_NEVER)
     more = f" M{hopeless[1:]}." if hopeless else ""
     if leading.added is None and figure.low < 1 < figure.high:

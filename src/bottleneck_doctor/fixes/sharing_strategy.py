@@ -5,6 +5,7 @@ from __future__ import annotations
 from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, knob_obstacle, workers_obstacle
 from bottleneck_doctor.knobs import sharing_strategy
 from bottleneck_doctor.runtime.wire.messages import Found
+from bottleneck_doctor.wording import words
 
 MANY = 8
 """Tensors of a batch from which on it may matter. Each takes the training process 0.2 ms by file on a machine of ours,
@@ -23,7 +24,7 @@ def propose(found: Found) -> Offer | NotApplicable:
     if tensors is None:
         return NotApplicable("which tensors a batch has could not be seen")
     if tensors < MANY:
-        counted = "no tensors" if tensors == 0 else "1 tensor" if tensors == 1 else f"{tensors} tensors"
+        counted = words.count_text(tensors, "tensor") if tensors else "no tensors"
         return NotApplicable(f"a batch has {counted}, and it pays where there are many")
     return Offer(({sharing_strategy.NAME: sharing_strategy.BY_NAME},), with_workers=True)
 

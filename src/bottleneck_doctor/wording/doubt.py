@@ -9,6 +9,9 @@ from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS
 from bottleneck_doctor.wording import durations, words
 from bottleneck_doctor.wording.ranking import HARDLY, LIKELY
 
+OPEN = "Cannot tell"
+"""How the part of a verdict begins that says what is open."""
+
 
 def band(chance: float | None) -> str:
     """`Likely`, `May help` or `Unlikely`; `Not measured` where there is no chance."""

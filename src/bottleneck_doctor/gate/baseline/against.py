@@ -102,7 +102,6 @@ def estimate(
     each = fmean(1 / len(time) for time in times)
     # Means of times are taken to agree no better than the processes inside them allow.
     own = inside * each
-    aged = 0.0
     if len(times) < LEAST_TIMES:
         between, known = assumed**2 + own, _MANY
         if len(times) > 1 and variance(means) > between:
@@ -110,7 +109,6 @@ def estimate(
             between, known = variance(means), 1.0
         freedom = (known, float(degrees))
     else:
-        aged = aging.added(means, ages)
         between = max(variance(means), own)
         freedom = (float(len(times) - 1), float(degrees))
     made = Against(
@@ -122,7 +120,7 @@ def estimate(
         inside=inside,
         degrees=freedom,
         each=each,
-        aged=aged,
+        aged=aging.added(means, ages),
     )
     return Against(**{**made.__dict__, "standard_error": made.error(len(head))})
 

@@ -43,8 +43,7 @@ def added(means: Sequence[float], ages: Sequence[float]) -> float:
     span = ages[0] - ages[-1] if ages else 0.0
     if span <= 0:
         return 0.0
-    drift = walked(means)
-    return drift * variance(means) * (1 + 6 * max(0.0, ages[-1]) / span) if drift else 0.0
+    return walked(means) * variance(means) * (1 + 6 * max(0.0, ages[-1]) / span)
 
 
 def trend(means: Sequence[float], ages: Sequence[float]) -> float | None:

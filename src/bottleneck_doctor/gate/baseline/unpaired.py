@@ -194,10 +194,10 @@ def _figure(name: str, times: Sequence[Sequence[Draw]], head: Sequence[Draw], le
     def unit(values: Sequence[float]) -> list[float]:
         return [value if KINDS[name].unit == "share" else math.log(max(value, least)) for value in values]
 
-    kept = [time for time in times if known(time)]
-    seen = [known(time) for time in kept]
-    shown = ([value for time in seen for value in time], known(head))
-    return _made(name, shown, [*map(unit, seen)], unit(known(head)), ages=_ages(kept, head))
+    kept = [(time, values) for time in times if (values := known(time))]
+    seen, now = [values for _, values in kept], known(head)
+    shown = ([value for values in seen for value in values], now)
+    return _made(name, shown, [*map(unit, seen)], unit(now), ages=_ages([time for time, _ in kept], head))
 
 
 def _phases(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Unpaired]:
@@ -288,13 +288,13 @@ def weak_evidence(
                     f"{len(times)} times differ so much that {_least(metric, floor)}",
                 )
             )
-    return said + _old(times, head) + _other_loop(times, head)
+    return said + _old(by_name[STEP_TIME]) + _other_loop(times, head)
 
 
-def _old(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Warning]:
+def _old(step: Unpaired) -> list[Warning]:
     """Where what times drift by since the last one makes the interval of the step time wider by half and more."""
-    step = _step_time(*_sized(times, head))
-    if len(step.measured[0]) < 2 or not times:
+    head, times = step.measured
+    if len(head) < 2 or not times:
         return []
     known = step.known()
     variance_now = sum(known.parts(len(head)))

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import pickle
 import sys
-from typing import Any, Dict, List, Optional
+from typing import Any, Optional
 
 import torch
 import torch.multiprocessing
 
 from ..loop.batches import tensors_of
 from ..loop.steps import Steps
-from . import Knob, _worker_start
+from . import Knob, _seen_batches, _worker_start
 
 NAME = "sharing_strategy"
 BY_NAME = "file_system"
@@ -31,18 +31,14 @@ class SharingStrategy(Knob):
 
     @classmethod
     def batch_seen(cls, steps: Steps, loader: Any, batch: Any) -> None:
-        seen: List[int] = steps.noted.setdefault(NAME, {}).setdefault(id(loader), [])
+        seen = _seen_batches.of_loader(steps, NAME, loader)
         if len(seen) < MOST_SEEN:
             seen.append(tensors_handed_over(batch) if loader.num_workers else len(tensors_of(batch)))
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
-        by_loader: Dict[int, List[int]] = steps.noted.pop(NAME, {})
-        if loader is None or not by_loader:
-            return None
-        # Where this process asks a copy of the loader's dataset, the loader is a copy, too.
-        seen = by_loader.get(id(loader)) or max(by_loader.values(), key=len)
-        return {"tensors": min(seen)}
+        seen = _seen_batches.taken(steps, NAME, loader)
+        return {"tensors": min(seen)} if seen else None
 
     @classmethod
     def own(cls) -> Any:

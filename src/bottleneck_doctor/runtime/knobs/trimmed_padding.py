@@ -15,7 +15,7 @@ import torch
 from ..loop.padding import NAME as MASK
 from ..loop.padding import named_mask
 from ..loop.steps import Steps
-from . import Knob
+from . import Knob, _seen_batches
 
 NAME = "trimmed_padding"
 MOST_SEEN = 32
@@ -41,7 +41,7 @@ class TrimmedPadding(Knob):
 
     @classmethod
     def batch_seen(cls, steps: Steps, loader: Any, batch: Any) -> None:
-        seen: List[Cut] = steps.noted.setdefault(NAME, {}).setdefault(id(loader), [])
+        seen = _seen_batches.of_loader(steps, NAME, loader)
         if len(seen) < MOST_SEEN:
             cut = cut_of(batch)
             if cut is not None:
@@ -49,11 +49,8 @@ class TrimmedPadding(Knob):
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
-        by_loader: Dict[int, List[Cut]] = steps.noted.pop(NAME, {})
-        if loader is None or not any(by_loader.values()):
-            return None
-        # Where this process asks a copy of the loader's dataset, the loader is a copy, too.
-        return _told(by_loader.get(id(loader)) or max(by_loader.values(), key=len))
+        seen = _seen_batches.taken(steps, NAME, loader)
+        return _told(seen) if seen else None
 
     @classmethod
     def shape(cls, value: Any, loader: Any) -> None:
