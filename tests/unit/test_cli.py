@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.notebooks import notebook
 
 import bottleneck_doctor.examine.examination
 from bottleneck_doctor import __version__
@@ -175,7 +176,9 @@ def test_usage_errors_say_what_to_do(
         (["folder"], "script-is-directory", "Give the file: folder/__main__.py"),
         (["notes.txt"], "script-not-python", "notes.txt"),
         (["model.bin"], "script-not-python", "model.bin"),
-        (["train.ipynb"], "script-is-notebook", "jupyter nbconvert --to script train.ipynb"),
+        (["empty.ipynb"], "notebook-unusable", "empty.ipynb can't be run: it has no code."),
+        (["broken.ipynb"], "notebook-unusable", "Cell 2, line 1 of broken.ipynb can't be run by Python"),
+        (["late.ipynb"], "notebook-unusable", "Cell 2, line 2 of late.ipynb can't be run behind the cells before it"),
         (["--only", "num_workers", "train.py"], "unknown-fix", "Did you mean"),
         (["--skip", "autocast", "train.py"], "unknown-fix", "amp-bf16"),
         (["--skip", "xyzzy", "train.py"], "unknown-fix", "doctor fixes"),
@@ -197,7 +200,9 @@ def test_what_cannot_be_run_is_refused_before_any_work(
     (tmp_path / "folder" / "report.json").write_text("{}")
     (tmp_path / "notes.txt").write_text("These are notes, not a program.\n")
     (tmp_path / "model.bin").write_bytes(bytes(range(256)))
-    (tmp_path / "train.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}\n')
+    (tmp_path / "empty.ipynb").write_bytes(notebook("", " "))
+    (tmp_path / "broken.ipynb").write_bytes(notebook("x = 1", "y = = 2"))
+    (tmp_path / "late.ipynb").write_bytes(notebook("x = 1", "\nfrom __future__ import annotations"))
     assert main(["run", *arguments]) == Exit.USAGE
     shown = capsys.readouterr().err
     assert f"[{slug}]\n  → " in shown

@@ -17,12 +17,18 @@ import click
 
 from bottleneck_doctor.cli._typed import command_named
 from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.runtime.wire import notebooks
+from bottleneck_doctor.runtime.wire.notebooks import is_notebook
 from bottleneck_doctor.session.launch import launcher_words, located
 from bottleneck_doctor.wording.durations import parse_duration
 
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _LARGEST_SCRIPT = 16 * 1024 * 1024
 """Bytes. Nobody writes more by hand, and a checkpoint that was given by mistake should not be read in full."""
+_MOST_TOLD = 3
+"""Lines of a notebook that are left out, and are named."""
+_LARGEST_NOTEBOOK = 256 * 1024 * 1024
+"""Bytes. Most of a notebook are its outputs."""
 
 
 def split_words(command: str, module: str | None, words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
@@ -65,13 +71,9 @@ def check_script(script: Path, *, compiles_here: bool, show_source: bool = True)
         if not near and command_named(script) is not None:
             hint = f'{script} is a command: give it, with its arguments, as --exec "{script} ...".'
         raise DoctorError("script-missing", f"There is no script {script}.", hint)
-    if script.suffix == ".ipynb" and script.is_file():
-        # Python would run its JSON, and fail at the first `null`.
-        raise DoctorError(
-            "script-is-notebook",
-            f"{script} is a notebook, which Python can't run as it is.",
-            f"Convert its code to a script, and give that: jupyter nbconvert --to script {shlex.quote(str(script))}",
-        )
+    if is_notebook(script.name) and script.is_file():
+        _check_notebook(script, compiles_here=compiles_here)
+        return
     if not script.is_file() or script.stat().st_size > _LARGEST_SCRIPT:
         raise _not_python(script)
     try:
@@ -98,6 +100,58 @@ def check_script(script: Path, *, compiles_here: bool, show_source: bool = True)
     except (RecursionError, MemoryError):
         # Python will report this itself when it runs the script.
         pass
+
+
+def _check_notebook(script: Path, *, compiles_here: bool) -> None:
+    """Raise `DoctorError` if the code of a notebook can't be run as a program."""
+    try:
+        if script.stat().st_size > _LARGEST_NOTEBOOK:
+            raise DoctorError(
+                "notebook-unusable",
+                f"{script} has more than {_LARGEST_NOTEBOOK // 2**20} MiB.",
+                "Clear its outputs, and save it.",
+            )
+        made = notebooks.program(script.read_bytes())
+        if compiles_here:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                compile(made.text, str(script), "exec", dont_inherit=True)
+    except notebooks.NotAProgram as error:
+        line = f", line {error.line}" if error.line else ""
+        where = (
+            f"Cell {error.cell}{line} of {script} can't be run by Python" if error.cell else f"{script} can't be run"
+        )
+        cells = " Cells with code are counted, from 1." if error.cell else ""
+        raise DoctorError(
+            "notebook-unusable",
+            f"{where}: {error}.",
+            f"Change that, or write what trains into a script, and give that.{cells}",
+        ) from error
+    except SyntaxError as error:
+        # Only what is allowed in one place of a program is wrong here: each cell was read by itself.
+        cell, line = notebooks.cell_of(error.lineno or 0)
+        raise DoctorError(
+            "notebook-unusable",
+            f"Cell {cell}, line {line} of {script} can't be run behind the cells before it: {error.msg}.",
+            "Move it to the first cell. Cells with code are counted, from 1.",
+        ) from error
+    except OSError as error:
+        raise _unreadable(script, error) from error
+    except (ValueError, RecursionError, MemoryError):
+        # Python will report this itself when it runs the cells.
+        pass
+
+
+def notebook_note(script: Path) -> str:
+    """Which lines of a notebook are left out, because only IPython understands them; "" if none is."""
+    if not is_notebook(script.name):
+        return ""
+    gone = notebooks.program(script.read_bytes()).left_out
+    if not gone:
+        return ""
+    shown = ", ".join(f"`{each.text}` (cell {each.cell})" for each in gone[:_MOST_TOLD])
+    more = f" and {len(gone) - _MOST_TOLD} more" if len(gone) > _MOST_TOLD else ""
+    return f"{script} runs without {shown}{more}, which only notebooks understand"
 
 
 def check_interpreter(name: str) -> str:
@@ -184,7 +238,9 @@ def _not_python(script: Path) -> DoctorError:
 
 def _near_files(script: Path) -> list[str]:
     try:
-        names = [entry.name for entry in script.parent.iterdir() if entry.suffix == ".py" and entry.is_file()]
+        names = [
+            entry.name for entry in script.parent.iterdir() if entry.suffix in notebooks.SOURCES and entry.is_file()
+        ]
     except OSError:
         return []
     near = difflib.get_close_matches(script.name, names, n=2)

@@ -87,7 +87,7 @@ class Asked:
     start: Start
     told: list[str]
     note: str = ""
-    """What the user should know about the interpreter before anything starts; "" if nothing."""
+    """What the user should know before anything starts, of the interpreter and of a notebook; "" if nothing."""
 
 
 def start(
@@ -111,6 +111,7 @@ def start(
         check_interpreter,
         check_launcher,
         check_script,
+        notebook_note,
         split_words,
     )
     from bottleneck_doctor.session.start import Start
@@ -130,9 +131,11 @@ def start(
     script, arguments = (None, ()) if line_words else split_words(command, module, words)
     named = None if python is None else check_interpreter(python)
     address = _address(listen)
+    left_out = ""
     if script is not None:
         compiles_here = named is None and interpreter.own_torch() is not None
         check_script(script, compiles_here=compiles_here, show_source=show_source)
+        left_out = notebook_note(script)
     chosen = _chosen(named, script, line_words, launch)
     launcher = () if launch is None else check_launcher(launch, chosen.python)
     commands = [("--exec", line), ("--launch", launch)]
@@ -149,7 +152,7 @@ def start(
             in_place=in_place,
         ),
         [*(word for option, text in commands if text is not None for word in (option, text)), *told],
-        chosen.note,
+        "; ".join(note for note in (chosen.note, left_out) if note),
     )
 
 

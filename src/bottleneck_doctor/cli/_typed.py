@@ -14,6 +14,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from bottleneck_doctor.runtime.wire.notebooks import SOURCES
+
 _PYTHON = re.compile(r"python(3(\.\d+)?)?")
 _LAUNCHERS = ("torchrun", "deepspeed", "accelerate")
 """Commands of which the first Python file is the script that they start."""
@@ -47,7 +49,7 @@ def read(words: tuple[str, ...], *, launched: bool = False) -> Typed | None:
     if launched:
         return None
     if words[0] in _LAUNCHERS:
-        at = next((at for at, word in enumerate(rest) if word.endswith(".py") and Path(word).is_file()), None)
+        at = next((at for at, word in enumerate(rest) if word.endswith(SOURCES) and Path(word).is_file()), None)
         if at is not None:
             return Typed(words=rest[at:], launch=shlex.join([words[0], *rest[:at]]))
     return Typed(command=(found, *rest))
@@ -68,7 +70,7 @@ def _other_script(script: Path) -> str | None:
 def command_named(script: Path) -> str | None:
     """The path of the command that is called like this, in PATH or beside doctor; None where there is none, or where it
     may be meant as a file."""
-    if script.suffix in (".py", ".ipynb") or script.name != str(script):
+    if script.suffix in SOURCES or script.name != str(script):
         return None
     try:
         # Whoever forgets the ending means the file.

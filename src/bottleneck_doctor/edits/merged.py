@@ -18,6 +18,7 @@ from bottleneck_doctor.edits.project import Project
 from bottleneck_doctor.edits.step import Outcome, Step, Steps
 from bottleneck_doctor.edits.steps import sites, steps_of
 from bottleneck_doctor.runtime.wire.messages import Found
+from bottleneck_doctor.runtime.wire.notebooks import SOURCES
 from bottleneck_doctor.wording import words
 
 
@@ -123,7 +124,7 @@ class _Done:
 
 def _shown(file: str, text: ChangeText) -> ChangeText:
     """The change as a report may show it: a configuration can have a password in the lines beside."""
-    if file.endswith(".py") or Discretion().output(text.diff) == text.diff:
+    if file.endswith(SOURCES) or Discretion().output(text.diff) == text.diff:
         return text
     added = words.listed([f"`{line[1:].strip()}`" for line in text.diff.split("\n") if line.startswith("+")])
     note = f"{text.note} Write {added} in line {text.line}: the lines beside it may be secret, and are not shown."

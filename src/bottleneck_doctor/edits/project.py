@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
+from bottleneck_doctor.runtime.wire.notebooks import program_of
 from bottleneck_doctor.system.project import is_installed
 
 
@@ -32,7 +33,7 @@ class FilesOnDisk:
     def text(self, path: str) -> str | None:
         try:
             # Bytes: reading as text would make every line end "\n", and an edited file would lose its own.
-            return Path(path).read_bytes().decode("utf-8")
+            return program_of(path, Path(path).read_bytes()).decode("utf-8")
         except (OSError, UnicodeDecodeError, ValueError):
             return None
 

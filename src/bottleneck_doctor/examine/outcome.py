@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from bottleneck_doctor import __version__, knobs
 from bottleneck_doctor.diagnose import Diagnosis, Evidence, Headline, diagnose, headline, whole_run
@@ -35,6 +35,7 @@ from bottleneck_doctor.explain.explainer import Explanation
 from bottleneck_doctor.fixes import catalogue
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.runtime.wire.messages import Found, Hello
+from bottleneck_doctor.runtime.wire.notebooks import LINES, is_notebook
 from bottleneck_doctor.session import environment
 from bottleneck_doctor.session.ending import Ending
 from bottleneck_doctor.statistics import speedups
@@ -257,6 +258,7 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
         found += _weak_evidence(judged, sure=gathered.sure_after is not None)
     if gathered.selection is not None:
         found += _odd_loop(gathered.selection.found)
+    found += [cells_counted(word) for word in gathered.argv if is_notebook(word)][:1]
     if gathered.missing_ranks:
         found.append(rank_missing(gathered.missing_ranks))
     if gathered.lost_files:
@@ -392,6 +394,16 @@ def _odd_loop(found: Found) -> list[Warning]:
             )
         )
     return odd
+
+
+def cells_counted(notebook: str) -> Warning:
+    """How lines of a notebook are numbered."""
+    example = 2 * LINES + 7
+    return Warning(
+        slug="notebook-lines",
+        sentence=f"Lines of {PurePath(notebook).name} are numbered by its cells: line {example} is line 7 of cell 2. "
+        "Cells with code are counted from 1, as `In [2]` is after they were run in order.",
+    )
 
 
 def rank_missing(ranks: Iterable[int]) -> Warning:

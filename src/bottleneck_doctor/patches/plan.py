@@ -10,6 +10,7 @@ import ast
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Literal
 
 from bottleneck_doctor.documents.report import Change, SourceFile, Sources
@@ -18,6 +19,7 @@ from bottleneck_doctor.patches.hunks import DoesNotFit, Hunk, adapted, edits, re
 from bottleneck_doctor.patches.kept import digest
 from bottleneck_doctor.patches.lines import bytes_of, lines_of
 from bottleneck_doctor.patches.parsing import parse_patch
+from bottleneck_doctor.runtime.wire.notebooks import ENDING, cell_of, is_notebook, program_of, put_back
 
 Why = Literal["no-diff", "unknown", "outside", "conflict"]
 """Why a change is not made: it has no diff, its file was not kept (in a report of an earlier release), lies outside of
@@ -104,24 +106,37 @@ def _clash(one: Hunk, other: Hunk) -> bool:
 
 def after(planned: PlannedFile, content: bytes) -> bytes | None:
     """What a file becomes, `content` being what it was; None where the edits don't fit it, or break it."""
+    file = planned.source.file
+    text = program_of(file, content)
     try:
-        made = bytes_of(adapted(lines_of(content), planned.edits))
+        made = bytes_of(adapted(lines_of(text), planned.edits))
     except DoesNotFit:
         return None
-    return made if _compiles(planned.source, made) or not _compiles(planned.source, content) else None
+    fits = _compiles(planned.source, made) or not _compiles(planned.source, text)
+    return put_back(file, content, made) if fits else None
 
 
 def before(planned: PlannedFile, content: bytes) -> bytes | None:
     """What a file was whose edits are made already, `content` being what it is; None where they are not."""
+    file = planned.source.file
     try:
-        was = bytes_of(adapted(lines_of(content), reverse(planned.edits)))
+        made = bytes_of(adapted(lines_of(program_of(file, content)), _reversed(planned)))
     except DoesNotFit:
         return None
-    return was if digest(was) == planned.source.sha256 else None
+    was = put_back(file, content, made)
+    return was if digest(program_of(file, was)) == planned.source.sha256 else None
+
+
+def _reversed(planned: PlannedFile) -> list[Hunk]:
+    """The edits that take a planned file's back. Lines of a notebook's cell do not move the lines of the next cell."""
+    if not is_notebook(planned.source.file):
+        return reverse(planned.edits)
+    cells = groupby(planned.edits, key=lambda edit: cell_of(edit.index + 1)[0])
+    return [edit for _, edits in cells for edit in reverse(list(edits))]
 
 
 def _compiles(source: SourceFile, content: bytes) -> bool:
-    if not source.path.endswith((".py", ".pyw")):
+    if not source.path.endswith((".py", ".pyw", ENDING)):
         return True
     try:
         with warnings.catch_warnings():

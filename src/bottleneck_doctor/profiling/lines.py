@@ -14,6 +14,7 @@ from typing import Any
 from bottleneck_doctor.documents.report import CallNode, LineCost, LineListing, LineProfile, SamplingProfile, Setting
 from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.runtime.wire.messages import Found
+from bottleneck_doctor.runtime.wire.notebooks import is_notebook, program_of
 
 WHOLE_LINES = 80
 """A function up to this long is listed whole."""
@@ -92,6 +93,8 @@ def _shown(first: int, last: int, timed: Sequence[int]) -> list[int]:
 def source_lines(path: str) -> list[str]:
     """A file's lines without line ends; none if the file is gone. The declared encoding is used; no byte fails."""
     try:
+        if is_notebook(path):
+            return program_of(path, Path(path).read_bytes()).decode("utf-8", "replace").split("\n")
         try:
             with tokenize.open(path) as file:
                 return file.read().split("\n")

@@ -36,7 +36,7 @@ def engine() -> jinja2.Environment:
         finalize=_shown,
     )
     made.filters.update(code=with_code, share=_share)
-    made.globals.update(place=words.place_text)
+    made.globals.update(place=words.place_text, site_text=words.site_text)
     return made
 
 

@@ -122,7 +122,7 @@ def _drawn(each: Placed, total: int) -> Markup:
         text, kind = f"… {words.count_text(len(each.run), 'call')} in {_package(last.path)} …", "run"
     elif node.own:
         title = f"{node.name} ({where}): {share}"
-        text, kind = f"{node.name}  {PurePosixPath(node.path).name}:{node.line}", "own"
+        text, kind = f"{node.name}  {words.site_text(PurePosixPath(node.path).name, node.line)}", "own"
     else:
         title = f"{node.name} ({where}): {share}"
         # By file, so that neighbours can be told apart and a file looks the same everywhere.

@@ -99,4 +99,4 @@ def _plain(role: str, count: int, rows: Sequence[HotFunction], led_by: str) -> s
 
 
 def _place(path: str, line: int) -> str:
-    return f"{path}:{line}" if line else path
+    return words.site_text(path, line)

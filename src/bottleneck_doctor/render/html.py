@@ -31,6 +31,7 @@ from bottleneck_doctor.render.sections import (
     step,
     workers,
 )
+from bottleneck_doctor.runtime.wire.notebooks import SOURCES
 from bottleneck_doctor.wording import memory_words, ranking, rates, run_words, words
 
 PAGE_LIMIT = 1_000_000
@@ -149,7 +150,7 @@ def _page(result: Result) -> Page:
 
 
 def _script_name(argv: list[str]) -> str:
-    scripts = [word for word in argv if word.endswith(".py")]
+    scripts = [word for word in argv if word.endswith(SOURCES)]
     return Path(scripts[0]).name if scripts else words.clipped(" ".join(argv), 60)
 
 

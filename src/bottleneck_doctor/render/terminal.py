@@ -21,6 +21,7 @@ from bottleneck_doctor.render import patches
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.render.flame import short_path
 from bottleneck_doctor.render.sections.applying import applying
+from bottleneck_doctor.runtime.wire.notebooks import is_notebook
 from bottleneck_doctor.wording import (
     doubt,
     durations,
@@ -132,7 +133,7 @@ def _sentence(sentence: str, style: str, color: bool) -> Text:
 
 
 def _place(site: Site, result: Result) -> str:
-    return words.visible(f"{short_path(site.file, result.entrypoint.cwd)}:{site.line}")
+    return words.visible(words.site_text(short_path(site.file, result.entrypoint.cwd), site.line))
 
 
 def _speeds(result: Result) -> str:
@@ -194,7 +195,7 @@ def _change(fix: FixOutcome, result: Result) -> str:
     if fix.change is None:
         return setting
     file = short_path(fix.change.file, result.entrypoint.cwd)
-    place = f"{file}:{fix.change.line}" if fix.change.line > 0 else file
+    place = words.site_text(file, fix.change.line)
     return f"{place}  {setting}".rstrip()
 
 
@@ -253,8 +254,12 @@ def _places(changes: Sequence[Change], result: Result) -> str:
         lines.setdefault(short_path(change.file, result.entrypoint.cwd), []).append(change.line)
     places = []
     for file, here in lines.items():
-        known = [str(line) for line in dict.fromkeys(here) if line > 0]
-        places.append(f"{words.plural('line', len(known))} {words.listed(known)} of {file}" if known else file)
+        lines_of = [line for line in dict.fromkeys(here) if line > 0]
+        known = [str(line) for line in lines_of]
+        if is_notebook(file):
+            places.append(words.listed([f"{words.line_text(file, line)} of {file}" for line in lines_of]) or file)
+        else:
+            places.append(f"{words.plural('line', len(known))} {words.listed(known)} of {file}" if known else file)
     return words.listed(places)
 
 

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict
 
 from .process import (
+    notebook_entry,
     originals,  # noqa: F401  here, before any code of the user's has run
     parent_death,
     tracebacks,
@@ -81,6 +82,7 @@ def enter() -> None:
     """Called once at interpreter start. Does nothing unless a supervisor invited this process."""
     if not os.environ.get(VARIABLE):
         return
+    notebook_entry.install()
     tracebacks.hide_own_frames()
     _end_with_supervisor()
     parent_death.end_with_parent()

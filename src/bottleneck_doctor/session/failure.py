@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.knobs import num_workers
+from bottleneck_doctor.wording.words import site_text
 
 MEBIBYTE = 1 << 20
 
@@ -334,4 +335,4 @@ def _own_frame(stacks: Sequence[Stack]) -> Frame | None:
 
 
 def _place(frame: Frame) -> str:
-    return f"`{frame.function}` ({os.path.basename(frame.file)}:{frame.line})"
+    return f"`{frame.function}` ({site_text(os.path.basename(frame.file), frame.line)})"

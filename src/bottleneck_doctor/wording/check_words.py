@@ -23,6 +23,7 @@ from bottleneck_doctor.documents.check import (
     Verdict,
 )
 from bottleneck_doctor.documents.report import Site
+from bottleneck_doctor.runtime.wire.notebooks import SOURCES
 from bottleneck_doctor.wording import words
 
 VERDICT_WORDS: dict[Verdict, str] = {
@@ -221,7 +222,7 @@ def stored_text(check: Check) -> str:
 def script(check: Check) -> str:
     """The script's path as it was given, or what stands in its place: a module, a command."""
     argv = check.entrypoint.argv
-    named = next((word for word in argv if word.endswith(".py")), None)
+    named = next((word for word in argv if word.endswith(SOURCES)), None)
     if named is None and "-m" in argv[:-1]:
         named = argv[argv.index("-m") + 1]
     return named or (argv[0] if argv else "training")
@@ -229,7 +230,7 @@ def script(check: Check) -> str:
 
 def site_text(site: Site) -> str:
     """`train.py:42`, as editors and terminals read it."""
-    return f"{site.file}:{site.line}" if site.line > 0 else site.file
+    return words.site_text(site.file, site.line)
 
 
 def place_of(check: Check, metric: Metric) -> Site | None:

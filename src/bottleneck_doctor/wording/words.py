@@ -26,6 +26,7 @@ from bottleneck_doctor.documents.report import (
     Window,
 )
 from bottleneck_doctor.patches.names import quoted
+from bottleneck_doctor.runtime.wire.notebooks import cell_of, is_notebook
 
 DASH = "–"
 TIMES = "×"
@@ -404,5 +405,21 @@ def patch_text(path: str, diff: str) -> str:
 
 
 def place_text(file: str, line: int) -> str:
-    """`train.py, line 42`; the file alone where the line isn't known."""
-    return f"{file}, line {line}" if line > 0 else file
+    """`train.py, line 42`, `train.ipynb, cell 5, line 3`; the file alone where the line isn't known."""
+    if line <= 0:
+        return file
+    if not is_notebook(file):
+        return f"{file}, line {line}"
+    cell, inner = cell_of(line)
+    return f"{file}, cell {cell}, line {inner}"
+
+
+def line_text(file: str, line: int) -> str:
+    """`line 42`, of a notebook `line 3 of cell 5`."""
+    cell, inner = cell_of(line)
+    return f"line {inner} of cell {cell}" if is_notebook(file) else f"line {line}"
+
+
+def site_text(file: str, line: int) -> str:
+    """`train.py:42`, as editors and terminals read it. No editor finds a line of a notebook like that."""
+    return place_text(file, line) if is_notebook(file) or line <= 0 else f"{file}:{line}"

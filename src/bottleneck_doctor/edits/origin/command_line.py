@@ -8,6 +8,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bottleneck_doctor.runtime.wire.notebooks import SOURCES
+
 
 @dataclass(frozen=True)
 class Given:
@@ -30,7 +32,7 @@ class CommandLine:
     def script(self) -> str | None:
         """The script that is started; None where it is a module or a command."""
         start = self._start
-        return self.words[start - 1] if start is not None and self.words[start - 1].endswith(".py") else None
+        return self.words[start - 1] if start is not None and self.words[start - 1].endswith(SOURCES) else None
 
     @property
     def module(self) -> str | None:
@@ -47,7 +49,7 @@ class CommandLine:
     def _start(self) -> int | None:
         """The place of the first of the program's own words, behind the script or module."""
         for number, word in enumerate(self.words):
-            if word.endswith(".py"):
+            if word.endswith(SOURCES):
                 return number + 1
             if word == "-m" and number + 1 < len(self.words):
                 return number + 2

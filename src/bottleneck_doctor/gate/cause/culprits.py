@@ -125,7 +125,7 @@ def grown_lines(base: Table, head: Table, grew: float, differences: Differences)
                 name=f"{path}:{line}",
                 base=before,
                 head=after,
-                sentence=sentence(f"`{path}`, line {line},", before, after),
+                sentence=sentence(f"`{path}`, {words.line_text(path, line)},", before, after),
                 site=Site(file=path, line=line),
                 changed_here=differences.changed(path, line),
             )

@@ -38,6 +38,7 @@ from bottleneck_doctor.profiling.pyspy import usual_rate
 from bottleneck_doctor.profiling.sampling import open_recording
 from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.runtime.wire import messages
+from bottleneck_doctor.runtime.wire.notebooks import SOURCES
 from bottleneck_doctor.session.ending import SessionOver
 
 LEAST_SAMPLED, MOST_SAMPLED = 2.0, 10.0
@@ -266,7 +267,7 @@ def _changed_places(process: _Looked, differences: Differences) -> list[dict[str
     places = [
         (path if on_head else before.get(path, path), line)
         for path, hunks in differences.hunks.items()
-        if path.endswith(".py")
+        if path.endswith(SOURCES)
         for hunk in hunks
         for first, count in [(hunk.new, hunk.new_lines) if on_head else (hunk.old, hunk.old_lines)]
         for line in range(max(1, first), max(1, first) + max(1, count))

@@ -10,6 +10,10 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+
+from bottleneck_doctor.patches.lines import lines_of
+from bottleneck_doctor.runtime.wire.notebooks import SOURCES, program_of
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
@@ -53,11 +57,21 @@ class Differences:
     @property
     def code(self) -> bool:
         """Whether lines of Python differ."""
-        return any(path.endswith(".py") for path, hunks in self.hunks.items() if hunks)
+        return any(path.endswith(SOURCES) for path, hunks in self.hunks.items() if hunks)
 
     def changed(self, path: str, line: int) -> bool:
         """Whether a line of the head is new or was changed."""
         return any(hunk.new <= line < hunk.new + hunk.new_lines for hunk in self.hunks.get(path, ()))
+
+
+def between(path: str, old: bytes, new: bytes) -> list[Hunk]:
+    """What differs in a file; of a notebook, in its program."""
+    before, after = (lines_of(program_of(path, each)) for each in (old, new))
+    return [
+        Hunk(begin + (end > begin), end - begin, begin_new + (end_new > begin_new), end_new - begin_new)
+        for kind, begin, end, begin_new, end_new in SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+        if kind != "equal"
+    ]
 
 
 def read(diff: str) -> Differences:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bottleneck_doctor.gate.cause.hunks import Differences
+from bottleneck_doctor.runtime.wire.notebooks import SOURCES
 
 LOADER_WORDS = frozenset(
     {
@@ -52,7 +53,7 @@ def mentions(sources: Sources, differences: Differences) -> list[Mention]:
     """Every name in a changed line, in the order of files and lines; each once a line."""
     found: dict[Mention, None] = {}
     for path in sorted(differences.hunks):
-        tree = parsed(sources(path)) if path.endswith(".py") else None
+        tree = parsed(sources(path)) if path.endswith(SOURCES) else None
         if tree is not None:
             found |= dict.fromkeys(sorted(_File(path, tree, differences).found(), key=lambda each: each.line))
     return list(found)
@@ -60,7 +61,7 @@ def mentions(sources: Sources, differences: Differences) -> list[Mention]:
 
 def is_read(sources: Sources, differences: Differences) -> bool:
     """Whether all changes could be read. Only then does a missing name mean that it was not changed."""
-    changed = [path for path, hunks in differences.hunks.items() if path.endswith(".py") and hunks]
+    changed = [path for path, hunks in differences.hunks.items() if path.endswith(SOURCES) and hunks]
     return differences.known and all(parsed(sources(path)) is not None for path in changed)
 
 

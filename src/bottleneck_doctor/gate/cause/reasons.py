@@ -17,6 +17,7 @@ from bottleneck_doctor.gate.cause.culprits import MOST, Table
 from bottleneck_doctor.gate.cause.hunks import Differences
 from bottleneck_doctor.gate.cause.mentions import LOADER, Sources, for_lines, function_lines, is_read, mentions
 from bottleneck_doctor.gate.cause.named import MOSTLY, SAYS_ALL, Called, Calls, Function, Named, is_above
+from bottleneck_doctor.wording import words
 
 
 def no_sources(path: str) -> str:
@@ -79,7 +80,7 @@ class _Reasons:
             if near is not None:
                 line, found = near, replace(found, site=Site(file=path, line=near), changed_here=True)
         if found.changed_here:
-            said = f"{found.sentence.rstrip('.')}; line {line} of it was changed."
+            said = f"{found.sentence.rstrip('.')}; {words.line_text(path, line)} of it was changed."
             found = replace(found, sentence=said)
         return _Own(found, (path, found.name), weight, called)
 
@@ -192,7 +193,7 @@ class _Reasons:
 
     def _of_named(self, named: Named) -> Culprit:
         called, mention = named.called, named.mention
-        place = f"line {mention.line} of `{mention.path}`"
+        place = f"{words.line_text(mention.path, mention.line)} of `{mention.path}`"
         if mention.name == LOADER and called.name != LOADER:
             ending = f"{place}, which says how batches are loaded, was changed"
         elif mention.through:

@@ -12,17 +12,16 @@ import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 from pathlib import Path
 
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.errors import DoctorError, Exit, reason_of
-from bottleneck_doctor.gate.cause.hunks import Differences, Hunk
+from bottleneck_doctor.gate.cause.hunks import Differences, between
 from bottleneck_doctor.gate.sides import revision
 from bottleneck_doctor.patches.applying import apply_patch
-from bottleneck_doctor.patches.lines import lines_of
 from bottleneck_doctor.patches.unified import unified
+from bottleneck_doctor.runtime.wire.notebooks import SOURCES, program_of
 from bottleneck_doctor.session.start import Start
 
 _COMPILES = """
@@ -96,15 +95,13 @@ class Edit:
 
     def differences(self) -> Differences:
         """The same, line by line."""
-        return Differences({path: self._hunks(path) for path, content in self.files.items() if content is not None})
-
-    def _hunks(self, path: str) -> list[Hunk]:
-        old, new = (lines_of(content or b"") for content in (self.before.get(path), self.files[path]))
-        return [
-            Hunk(begin + (end > begin), end - begin, begin_new + (end_new > begin_new), end_new - begin_new)
-            for kind, begin, end, begin_new, end_new in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-            if kind != "equal"
-        ]
+        return Differences(
+            {
+                path: between(path, self.before.get(path) or b"", content)
+                for path, content in self.files.items()
+                if content is not None
+            }
+        )
 
 
 def project_of(start: Start, cwd: Path) -> Path:
@@ -220,11 +217,11 @@ def check_parses(edit: Edit, start: Start) -> None:
     was one before."""
     script = None if start.script is None else Path(os.path.realpath(Path.cwd() / start.script))
     for path, content in edit.files.items():
-        if content is None or not (path.endswith(".py") or edit.root / path == script):
+        if content is None or not (path.endswith(SOURCES) or edit.root / path == script):
             continue
-        wrong = _syntax_error(content, path, start.interpreter)
-        before = edit.before.get(path)
-        if wrong is None or (before is not None and _syntax_error(before, path, start.interpreter) is not None):
+        wrong = _syntax_error(program_of(path, content), path, start.interpreter)
+        before = program_of(path, edit.before.get(path) or b"")
+        if wrong is None or (before and _syntax_error(before, path, start.interpreter) is not None):
             continue
         message, line, said = wrong
         where = f" in line {line}" if line else ""

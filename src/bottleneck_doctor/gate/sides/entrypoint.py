@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bottleneck_doctor.gate.sides import imports
 from bottleneck_doctor.gate.sides.tree import Project, Tree, in_environment
+from bottleneck_doctor.runtime.wire.notebooks import SOURCES
 from bottleneck_doctor.session.start import Start
 
 
@@ -46,7 +47,7 @@ def in_tree(start: Start, project: Project, tree: Tree) -> tuple[str, ...] | Non
 def _command_in_tree(start: Start, project: Project, tree: Tree) -> tuple[str, ...] | None:
     """A command as it is: the tree's own, where it lies in the project and is no environment's."""
     root = project.root
-    places = [_in_project(Path(word), project) for word in start.words if word.endswith(".py")]
+    places = [_in_project(Path(word), project) for word in start.words if word.endswith(SOURCES)]
     # The program, and the script that it is given, which may be as new.
     scripts = [place for place in places if place is not None and place.is_file()]
     for whole in (_in_project(Path(start.words[0]), project), *scripts[:1]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from bottleneck_doctor.documents.check import Side
@@ -14,6 +15,7 @@ from bottleneck_doctor.gate.sides.compared import Compared, addresses, protector
 from bottleneck_doctor.gate.sides.entrypoint import in_tree
 from bottleneck_doctor.gate.sides.revision import Revisions
 from bottleneck_doctor.measure.starter import Side as Started
+from bottleneck_doctor.runtime.wire.notebooks import is_notebook
 from bottleneck_doctor.session.start import Start
 
 
@@ -73,15 +75,33 @@ def of_revisions(
             cwd=revisions.cwd,
             sides=sides,
             roots={"base": (tree.root, revisions.root), "head": (revisions.root,)},
-            differences=lambda: _differences(revisions),
+            differences=lambda: _differences(revisions, tree.root),
             commits=revisions.commits,
             warnings=warnings,
         )
 
 
-def _differences(revisions: Revisions) -> hunks.Differences:
+def _differences(revisions: Revisions, base: Path) -> hunks.Differences:
+    """`base`: where the base's files lie."""
     text = revision.changes(revisions)
-    return hunks.Differences(known=False) if text is None else hunks.read(text)
+    if text is None:
+        return hunks.Differences(known=False)
+    found = hunks.read(text)
+    before = {new: old for old, new in found.renamed.items()}
+    # git compares the lines of a notebook's JSON, and nobody numbers these.
+    programs = {
+        path: hunks.between(path, _content(base / before.get(path, path)), _content(revisions.root / path))
+        for path in found.hunks
+        if is_notebook(path)
+    }
+    return replace(found, hunks={**found.hunks, **programs})
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
 
 
 def _of_both(base: Side, head: Side) -> list[Warning]:

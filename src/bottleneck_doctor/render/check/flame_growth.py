@@ -99,7 +99,7 @@ def _drawn(each: Placed, tree: GrowthTree, largest: float, sides: SideWords) -> 
         title = f"{words.count_text(len(each.run), 'call')}, from {call.name} to {last.name} ({where}): {said}"
         name = f"… {words.count_text(len(each.run), 'call')} …"
     elif call.own:
-        name = f"{call.name}  {PurePosixPath(call.path).name}:{call.line}"
+        name = f"{call.name}  {words.site_text(PurePosixPath(call.path).name, call.line)}"
     else:
         name = call.name
     size = 3 if abs(by) >= MUCH * largest else 2 if abs(by) >= SOME * largest else 1

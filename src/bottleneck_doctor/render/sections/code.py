@@ -135,8 +135,8 @@ def _fitting(draw: Callable[[float], str]) -> str:
 
 
 def _hot(each: HotFunction, cwd: str) -> Hot:
-    own = f"{links.short(each.own_path, cwd)}:{each.own_line}" if each.own_path else ""
-    place = f"{links.short(each.path, cwd)}:{each.line}" if each.path else ""
+    own = words.site_text(links.short(each.own_path, cwd), each.own_line) if each.own_path else ""
+    place = words.site_text(links.short(each.path, cwd), each.line) if each.path else ""
     return Hot(each, place, own, bars.share_bar(each.share))
 
 
@@ -152,7 +152,7 @@ def _listing(listing: LineListing, cwd: str, most: int) -> Listing:
     lines = listing.lines if len(listing.lines) <= most else _around_hottest(listing.lines, most)
     texts = textwrap.dedent("\n".join(line.text.replace("\n", " ") for line in lines)).split("\n")
     drawn = [Line(line, text, _heat(line)) for line, text in zip(lines, texts, strict=False)]
-    place = f"{links.short(listing.path, cwd)}, line {listing.first_line}"
+    place = words.place_text(links.short(listing.path, cwd), listing.first_line)
     return Listing(listing, place, _parts(drawn), len(listing.lines) - len(lines))
 
 

@@ -38,7 +38,7 @@ def device(result: Result) -> Device | None:
     """None where nothing was traced and no line makes the host wait."""
     profile = result.profiles.device if result.profiles else None
     calls = [
-        (call, f"{links.short(call.path, result.entrypoint.cwd)}, line {call.line}")
+        (call, words.place_text(links.short(call.path, result.entrypoint.cwd), call.line))
         for call in result.synchronising[:MOST_CALLS]
     ]
     if profile is None and not calls:

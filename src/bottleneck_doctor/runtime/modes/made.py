@@ -17,6 +17,7 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Se
 
 from ..process.originals import now
 from ..process.user_code import is_users_file
+from ..wire import notebooks
 from ..wire.messages import Site
 from .reach import Group, is_users_class
 
@@ -125,7 +126,7 @@ def _users_files(near: Set[str]) -> List[Tuple[str, types.ModuleType]]:
     found: Dict[str, types.ModuleType] = {}
     for module in [sys.modules.get("__main__"), *list(sys.modules.values())]:
         path = _file_of(module)
-        if path.endswith(".py") and is_users_file(path):
+        if path.endswith((".py", notebooks.ENDING)) and is_users_file(path):
             found.setdefault(path, module)  # type: ignore[arg-type]  # what has a file is a module
     first = next(iter(found), "")
     return sorted(found.items(), key=lambda each: each[0] != first and each[0] not in near)[:_MOST_FILES]
@@ -139,10 +140,10 @@ def _file_of(module: Any) -> str:
 
 def _text(path: str) -> str:
     try:
-        if os.path.getsize(path) > _LARGEST:
+        if os.path.getsize(path) > _LARGEST and not notebooks.is_notebook(path):
             return ""
-        with open(path, encoding="utf-8", errors="replace") as handle:
-            return handle.read()
+        with open(path, "rb") as handle:
+            return notebooks.program_of(path, handle.read()).decode("utf-8", "replace")
     except OSError:
         return ""
 

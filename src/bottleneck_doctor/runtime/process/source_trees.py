@@ -7,6 +7,7 @@ import os
 from types import CodeType, FrameType
 from typing import Any, Dict, Iterator, Optional
 
+from ..wire import notebooks
 from .user_code import is_users_file
 
 _LARGEST = 1_000_000
@@ -55,9 +56,10 @@ def first_line(function: Any) -> int:
 
 def _read(file: str) -> Optional[ast.Module]:
     try:
-        if os.path.getsize(file) > _LARGEST:
+        # Most of a notebook are its outputs.
+        if os.path.getsize(file) > _LARGEST and not notebooks.is_notebook(file):
             return None
-        with open(file, encoding="utf-8") as handle:
-            return ast.parse(handle.read())
+        with open(file, "rb") as handle:
+            return ast.parse(notebooks.program_of(file, handle.read()).decode("utf-8"))
     except (OSError, SyntaxError, ValueError, RecursionError):
         return None

@@ -143,7 +143,8 @@ def _hand_over(value: Any) -> None:
 
 def _main_is_guarded() -> bool:
     path = getattr(sys.modules.get("__main__"), "__file__", None)
-    if path is None:
+    # A new process can't import a notebook, whatever its cells ask.
+    if path is None or path.endswith(".ipynb"):
         return False
     try:
         with open(path, "rb") as handle:
