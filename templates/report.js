@@ -41,6 +41,8 @@ for (const place of document.querySelectorAll(".actions")) {
   const { new: added, diff, command } = place.dataset;
   if (added) {
     place.append(copyButton(added.includes("\n") ? "Copy new lines" : "Copy new line", added));
+  }
+  if (diff) {
     place.append(copyButton("Copy patch", diff));
   }
   if (command) {

@@ -12,6 +12,7 @@ from tests.notebooks import notebook, sources
 from tests.process.driver import PRELUDE, Guest
 from tests.process.test_run import DOCTOR, report, run
 
+from bottleneck_doctor.documents.check_json import from_json
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.session.session import Command
 
@@ -111,3 +112,30 @@ def test_a_notebook_is_examined_and_its_cell_edited(tmp_path: Path) -> None:
         assert (edited[0], edited[2]) == (SETUP, TRAINING)
         subprocess.run(back, cwd=tmp_path, check=True, capture_output=True)
         assert path.read_bytes() == before
+
+
+@pytest.mark.slow
+def test_a_slower_cell_is_found_by_a_check_and_a_faster_one_by_a_try(tmp_path: Path) -> None:
+    path = made(tmp_path, SETUP, DATA, TRAINING)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "as it was"]):
+        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+    slower = DATA.replace("        time.sleep(SECONDS)\n", "        time.sleep(SECONDS)\n        time.sleep(SECONDS)\n")
+    path.write_bytes(notebook(SETUP, slower, TRAINING))
+    check = [*DOCTOR, "check", "-q", "--base-ref", "HEAD", "--pairs", "3", "--json", "check.json", "nb/train.ipynb"]
+    done = subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, timeout=170)
+    assert done.returncode == Exit.REGRESSION, done.stderr
+    judged = from_json((tmp_path / "check.json").read_bytes(), source="check.json")
+    step = next(each for each in judged.metrics if each.id == "step_time")
+    assert step.verdict == "regression"
+    named = [each for each in judged.culprits if each.changed_here]
+    assert [(each.site.file, each.site.line // 1000) for each in named if each.site] == [(str(path), 2)]
+    assert "cell 2" in named[0].sentence
+
+    faster = tmp_path / "faster.ipynb"
+    faster.write_bytes(notebook(SETUP, DATA, TRAINING))
+    tried = [*DOCTOR, "try", "--pairs", "3", "--edit", str(faster), "nb/train.ipynb"]
+    done = subprocess.run(tried, cwd=tmp_path, capture_output=True, text=True, timeout=170)
+    assert done.returncode == Exit.DONE, done.stderr
+    assert "Faster: " in done.stderr
+    assert path.read_bytes() == notebook(SETUP, slower, TRAINING)

@@ -37,6 +37,7 @@ def change(source: str, code: str = CODE) -> ChangeText:
         ("import torch\r\nx = 1\r\n", f"import torch\r\n{CODE}\r\nx = 1\r\n"),
         ("import torch\ndef f():\n    import torch\n", f"import torch\n{CODE}\ndef f():\n    import torch\n"),
         ("x = 1\n", f"import torch\n{CODE}\nx = 1\n"),
+        ("x = 1\ndef f():\n    import torch\n", f"import torch\n{CODE}\nx = 1\ndef f():\n    import torch\n"),
         (
             "import os\nos.nice(1)\nimport torch\nimport yaml\n\nfrom a import b\nx = 1\nimport c\n",
             f"import os\nos.nice(1)\nimport torch\nimport yaml\n\nfrom a import b\n{CODE}\nx = 1\nimport c\n",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.notebooks import notebook, sources
 
 from bottleneck_doctor.documents.report import Change, SourceFile, Sources
+from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.diff import as_change
 from bottleneck_doctor.edits.project import FilesOnDisk
 from bottleneck_doctor.gate.cause.hunks import Hunk, between
@@ -186,6 +187,29 @@ def test_what_is_put_back_is_what_was_edited(cells: list[str], data: st.DataObje
     wanted = cells[cell - 1].split("\n")
     wanted[inner:inner] = ["y = 2"]
     assert sources(made) == [*cells[: cell - 1], "\n".join(wanted), *cells[cell:]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "cell", "wanted"),
+    [
+        ([SETUP, LOADER], 1, SETUP.replace("import torch\n", "import torch\ntorch.set_num_threads(2)\n")),
+        (["# Imports", "import os\n\nimport torch\n", "import numpy", "x = 1"], 3, "import numpy\nCALL"),
+        (["x = 1", "def f():\n    import torch"], 1, "CALL\nx = 1"),
+        (
+            ["import torch\nfor x in y:\n    pass", "import numpy", "x = 1"],
+            1,
+            "import torch\nCALL\nfor x in y:\n    pass",
+        ),
+    ],
+)
+def test_what_belongs_below_the_imports_is_put_into_their_cell(cells: list[str], cell: int, wanted: str) -> None:
+    content = notebook(*cells)
+    made = call_change(program_of("a.ipynb", content).decode(), "torch.set_num_threads(2)")
+    assert made is not None
+    edited = sources(put_back("a.ipynb", content, made.edited.encode()))
+    call = "import torch\ntorch.set_num_threads(2)" if "f()" in cells[1] else "torch.set_num_threads(2)"
+    assert edited == [*cells[: cell - 1], wanted.replace("CALL", call), *cells[cell:]]
+    assert made.line // 1000 == cell
 
 
 # -- patches -----------------------------------------------------------------------------------------------------------

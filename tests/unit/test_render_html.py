@@ -293,6 +293,8 @@ def test_what_cannot_be_copied_in_full_is_not_offered() -> None:
     change = Change(file="train.py", line=1, diff="@@ -1 +1 @@\n-a\n+" + "b" * 5000)
     assert markup.copies(change, "train.py") == ("", "")
     assert markup.copies(replace(change, diff="@@ -1 +1 @@\n-a\n+  b\n"), "train.py")[0] == "  b"
+    # No tool reads a patch whose lines are numbered by cells.
+    assert markup.copies(replace(change, diff="@@ -2001 +2001 @@\n-a\n+b\n"), "train.ipynb") == ("b", "")
 
 
 @pytest.mark.parametrize("name", ["report.css", "report.js"])

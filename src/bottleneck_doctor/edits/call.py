@@ -104,7 +104,9 @@ def _last_import(tree: SourceTree) -> Statement | None:
         imports = [each for each in inside if isinstance(each, (cst.Import, cst.ImportFrom))]
         leading = leading and (bool(imports) or is_docstring(statement))
         names = [dotted(alias.name) for each in imports if isinstance(each, cst.Import) for alias in each.names]
-        if leading or "torch" in names or (imports and before is last):
+        # Later strings are no docstring: between imports they stand for the ends of a notebook's cells.
+        begins = leading and (bool(imports) or before is None)
+        if begins or "torch" in names or (imports and before is last):
             last = statement
         before = statement
     return last

@@ -152,8 +152,10 @@ class SourceTree:
 
     @cached_property
     def torch_name(self) -> str | None:
-        """What the file calls `torch`; None where it never imports it under a name."""
+        """What the whole file calls `torch`; None where it imports it under no name, or only inside a function."""
         for node in self.nodes(cst.Import):
+            if any(isinstance(each, SCOPES) for each in self.around(node)):
+                continue
             for alias in node.names:
                 name = dotted(alias.name)
                 if name == "torch":

@@ -12,6 +12,7 @@ from bottleneck_doctor.documents.report import Change, Sources, Speedup
 from bottleneck_doctor.render import svg
 from bottleneck_doctor.render.engine import TEXT_LIMIT, engine, unbroken, with_code
 from bottleneck_doctor.render.sections import links
+from bottleneck_doctor.runtime.wire.notebooks import is_notebook
 from bottleneck_doctor.wording import doubt, durations, memory_words, patch_words, promise_words, ranking, words
 
 CODE_LIMIT = 300
@@ -127,6 +128,6 @@ def _common_start(one: str, other: str) -> int:
 
 def copies(change: Change, path: str) -> tuple[str, str]:
     """What the copy buttons give: the new lines, and the patch of the file at `path`. Both empty where they could not
-    be given in full."""
-    texts = words.added_lines(change.diff), words.patch_text(path, change.diff)
+    be given in full; the patch, where the file is a notebook, whose lines no tool numbers as we do."""
+    texts = words.added_lines(change.diff), "" if is_notebook(path) else words.patch_text(path, change.diff)
     return texts if all(len(text) <= TEXT_LIMIT and words.visible(text) == text for text in texts) else ("", "")
