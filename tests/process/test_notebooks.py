@@ -129,13 +129,13 @@ def test_a_slower_cell_is_found_by_a_check_and_a_faster_one_by_a_try(tmp_path: P
     step = next(each for each in judged.metrics if each.id == "step_time")
     assert step.verdict == "regression"
     named = [each for each in judged.culprits if each.changed_here]
-    assert [(each.site.file, each.site.line // 1000) for each in named if each.site] == [(str(path), 2)]
-    assert "cell 2" in named[0].sentence
+    assert {(each.site.file, each.site.line // 1000) for each in named if each.site} == {(str(path), 2)}
+    assert any("of cell 2 of it was changed" in each.sentence for each in named), named
 
     faster = tmp_path / "faster.ipynb"
     faster.write_bytes(notebook(SETUP, DATA, TRAINING))
     tried = [*DOCTOR, "try", "--pairs", "3", "--edit", str(faster), "nb/train.ipynb"]
     done = subprocess.run(tried, cwd=tmp_path, capture_output=True, text=True, timeout=170)
     assert done.returncode == Exit.DONE, done.stderr
-    assert "Faster: " in done.stderr
+    assert "Faster: " in done.stdout
     assert path.read_bytes() == notebook(SETUP, slower, TRAINING)
