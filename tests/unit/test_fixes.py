@@ -497,6 +497,14 @@ def test_bfloat16_is_tried_on_request_where_it_has_no_fast_kernels() -> None:
     assert isinstance(BY_ID["amp-bf16"].proposed(FOUND, named=False), Offer)
 
 
+def test_autocast_is_not_tried_on_a_model_in_double_precision() -> None:
+    def with_double(share: float) -> Found:
+        return replace(FOUND, facts={"float32_precision": {"double": share}})
+
+    assert "float64, which autocast leaves" in refusal("amp-bf16", with_double(1.0))
+    assert settings("amp-bf16", with_double(0.9)) == [{"autocast": "bfloat16"}]
+
+
 def test_autocast_is_left_out_where_it_is_on() -> None:
     on = replace(FOUND, autocast="bfloat16")
     assert settings("full-precision", replace(on, obstacles={"no_autocast": ""})) == [{"no_autocast": True}]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.fixes._fix import NotApplicable, Offer, Part
-from bottleneck_doctor.knobs import autocast
+from bottleneck_doctor.knobs import autocast, float32_precision
 from bottleneck_doctor.runtime.wire.messages import Found
 
 AUTOCAST_PARTS: tuple[Part, ...] = ("forward", "between", "backward")
@@ -20,6 +20,8 @@ def propose_autocast(found: Found, dtype: str) -> Offer | NotApplicable:
         return NotApplicable("no call of a module with trainable parameters was seen")
     if not found.has_root_module:
         return NotApplicable("no call of a module whose parameters the optimizer holds was seen")
+    if float32_precision.in_float64(found) == 1:
+        return NotApplicable("the model computes in float64, which autocast leaves as it is")
     slow = _SLOW if dtype == "bfloat16" and autocast.is_slow(found) else ""
     return Offer(({"autocast": dtype},), on_request=slow)
 

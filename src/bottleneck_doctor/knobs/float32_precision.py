@@ -4,7 +4,8 @@ what was compiled is compiled again."""
 from __future__ import annotations
 
 from bottleneck_doctor.knobs._edits import Call
-from bottleneck_doctor.knobs._spec import KnobSpec, seen, set_by_a_library
+from bottleneck_doctor.knobs._spec import KnobSpec, seen, set_by_a_library, told
+from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "float32_precision"
 KNOB = KnobSpec(
@@ -14,3 +15,9 @@ KNOB = KnobSpec(
     needs_settling=True,
     own=seen(NAME),
 )
+
+
+def in_float64(found: Found) -> float | None:
+    """The part of the model's weights that are float64; None where it is not known."""
+    share = (told(found, NAME) or {}).get("double")
+    return float(share) if isinstance(share, int | float) else None

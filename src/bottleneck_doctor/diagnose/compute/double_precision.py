@@ -15,10 +15,9 @@ large to move. Most GPUs gain far more (CUDA C++ Programming Guide, Arithmetic I
 
 
 def judge(evidence: Evidence) -> Statement | None:
-    facts = evidence.found.facts.get(float32_precision.NAME)
-    double = facts.get("double") if isinstance(facts, dict) else None
+    double = float32_precision.in_float64(evidence.found)
     shares = evidence.shares
-    if not isinstance(double, int | float) or shares is None or double < MOSTLY:
+    if double is None or shares is None or double < MOSTLY:
         return None
     passes = (shares.forward + shares.backward) * evidence.in_steps
     if passes * SAVES < MATTERS:
@@ -29,7 +28,7 @@ def judge(evidence: Evidence) -> Statement | None:
             f"and backward take {words.share_text(passes)} of the time. In single precision, a processor computes "
             "twice as many numbers at once, and most GPUs far more."
         ),
-        figures={"double_share": float(double), "passes_share": passes},
+        figures={"double_share": double, "passes_share": passes},
         weight=passes * SAVES,
         measured=False,
         clause="computes in double precision",
