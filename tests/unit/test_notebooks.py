@@ -106,6 +106,29 @@ def test_python_that_looks_like_a_magic_stays(cell: str) -> None:
     assert program(notebook(cell)).left_out == []
 
 
+def test_a_command_of_several_lines_is_left_out_whole() -> None:
+    cell = "#!/usr/bin/env bash\n!accelerate launch a.py \\\n  --lr=1 \\\n  --x 'y'\nx = 1"
+    made = program(notebook(cell))
+    assert made.text.split("\n")[1001 - 1 : 1005] == [
+        "#!/usr/bin/env bash",
+        "pass  # !accelerate launch a.py \\",
+        "#   --lr=1 \\",
+        "#   --x 'y'",
+        "x = 1",
+    ]
+    assert len(made.left_out) == 1
+
+
+def test_a_magic_is_known_without_its_percent_sign() -> None:
+    lines = lines_of(notebook("pip install torch\ncd data\nls = [1]\nprint(ls)"))
+    assert lines[1001 - 1 : 1004] == [
+        "pass  # pip install torch",
+        '__import__("os").chdir(__import__("os").path.expanduser(\'data\'))',
+        "ls = [1]",
+        "print(ls)",
+    ]
+
+
 def test_a_cell_of_another_language_is_left_out_whole() -> None:
     made = program(notebook("%%bash\nwget data.zip\nunzip data.zip", "%%writefile net.py\nclass Net:\n  pass"))
     assert [each.text for each in made.left_out] == ["%%bash", "%%writefile net.py"]
@@ -140,6 +163,12 @@ def test_the_longest_cell_still_fits() -> None:
 
 
 # -- put back ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_notebook_in_one_line_stays_in_one_line() -> None:
+    content = json.dumps(json.loads(notebook(SETUP, LOADER)), separators=(",", ":")).encode()
+    made = put_back("a.ipynb", content, program_of("a.ipynb", content).replace(b"batch_size=8", b"batch_size=9"))
+    assert made == content.replace(b"batch_size=8", b"batch_size=9")
 
 
 @pytest.mark.parametrize("indent", [None, 1, 2, 4])

@@ -25,10 +25,18 @@ _BEGIN = re.compile(r'^begin of cell \[(\d+)\]"""$')
 _END = re.compile(r'^"""end of cell \[(\d+)\]$')
 _PYTHON_CELLS = frozenset({"%%capture", "%%prun", "%%time", "%%timeit"})
 """Magics of a whole cell under which the cell is Python all the same."""
-_MAGIC = re.compile(r"^([ \t]*)(%%?[A-Za-z_]|!|\?{1,2}[A-Za-z_]|[A-Za-z_][\w.]*\?{1,2}\s*$)")
-_FOLDER = re.compile(r"^%cd\s+(?:-q\s+)?(.+?)\s*$")
+_MAGIC = re.compile(r"^[ \t]*(%%?[A-Za-z_]|!|\?{1,2}[A-Za-z_]|[A-Za-z_][\w.]*\?{1,2}\s*$)")
+_AUTOMAGIC = re.compile(r"^[ \t]*(pip3?|conda|mamba|cat|cd|cp|ls|mkdir|mv|pwd|rm)\s+\S")
+"""What IPython takes for a magic without its `%`."""
+_FOLDER = re.compile(r"^%?cd\s+(?:-q\s+)?(.+?)\s*$")
 _VARIABLE = re.compile(r"^%(?:set_)?env\s+(\w+)(?:\s*=\s*|\s+)(.*?)\s*$")
 _ASSIGNED = re.compile(r"^([ \t]*[A-Za-z_]\w*\s*=\s*)!(.+?)\s*$")
+_LAYOUTS: List[Dict[str, Any]] = [
+    {"indent": indent, "separators": (comma, colon), "ensure_ascii": ascii_only}
+    for indent, comma, colon in ((1, ",", ": "), (2, ",", ": "), (4, ",", ": "), (None, ",", ":"), (None, ", ", ": "))
+    for ascii_only in (False, True)
+]
+"""How Jupyter, Colab and editors write JSON."""
 _RUNS_CODE = re.compile(r"^[ \t]*%(run|load|loadpy|macro|rerun|recall)\b")
 
 
@@ -172,7 +180,12 @@ def _as_python(number: int, lines: List[str]) -> Tuple[List[str], List[LeftOut]]
     if _parses("\n".join(lines)):
         return list(lines), []
     for at, line in enumerate(lines, 1):
-        found, assigned = _MAGIC.match(line), _ASSIGNED.match(line)
+        if at > 1 and left_out and left_out[-1].line == at - 1 and lines[at - 2].endswith("\\"):
+            made.append(f"# {line}".rstrip())
+            left_out[-1] = left_out[-1]._replace(line=at)
+            continue
+        found = _MAGIC.match(line) or (None if _parses(line.strip()) else _AUTOMAGIC.match(line))
+        assigned = _ASSIGNED.match(line)
         if (found is None and assigned is None) or not _begins_statement(made, line):
             made.append(line)
         elif _RUNS_CODE.match(line):
@@ -182,8 +195,7 @@ def _as_python(number: int, lines: List[str]) -> Tuple[List[str], List[LeftOut]]
                 raise NotAProgram(f"`{line.strip()}` puts values into a command", number, at)
             made.append(f'{assigned[1]}__import__("subprocess").getoutput({assigned[2]!r}).splitlines()')
         else:
-            assert found is not None
-            made.append(f"{found[1]}{_instead(line.strip())}")
+            made.append(f"{line[: len(line) - len(line.lstrip())]}{_instead(line.strip())}")
             if made[-1].lstrip().startswith("pass"):
                 left_out.append(LeftOut(number, at, line.strip()))
     wrong = _syntax_error("\n".join(made))
@@ -255,11 +267,10 @@ def _with_magics(source: List[str], was: List[str], made: List[str]) -> List[str
 
 
 def _written_alike(text: str, document: Any) -> str:
-    """The document as JSON, laid out as `text` is. Jupyter, Colab and editors each indent in another way."""
+    """The document as JSON, laid out as `text` is."""
     end = text[len(text.rstrip()) :]
     was = json.loads(text)
-    for indent in (1, 2, 4, 0, None):
-        for ascii_only in (False, True):
-            if json.dumps(was, indent=indent, ensure_ascii=ascii_only) + end == text:
-                return json.dumps(document, indent=indent, ensure_ascii=ascii_only) + end
+    for layout in _LAYOUTS:
+        if json.dumps(was, **layout) + end == text:
+            return json.dumps(document, **layout) + end
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
