@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.notebooks import notebook
 from tests.reports import GOLDEN, invented
 
 from bottleneck_doctor.cli import apply as apply_command
@@ -35,6 +36,7 @@ from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.examine.sources import sources
 from bottleneck_doctor.patches.kept import is_as_kept
 from bottleneck_doctor.render.patches import patches
+from bottleneck_doctor.runtime.wire.notebooks import program_of
 from bottleneck_doctor.system import output
 from bottleneck_doctor.system.editing import ChangedMeanwhile, FileEdit, edit_all
 
@@ -186,6 +188,27 @@ def test_what_the_report_promises_is_made_and_taken_back(project: Project, capsy
     after = files_of(project.folder)
     assert {name for name in after if name not in before} == {"report-artifacts/.bottleneck-doctor"}
     assert {name: after[name] for name in before} == before
+
+
+def test_a_change_is_made_in_the_cells_of_a_notebook(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    path = project.folder / "train.ipynb"
+    path.write_bytes(notebook("%matplotlib inline\n" + DATA, "loader = make(8)"))
+    text = program_of(str(path), path.read_bytes()).decode()
+    made = as_change(text, text.replace(CALL, LOADED_CALL), 1, "")
+    fix = replace(project.result.fixes[0], change=Change(file=str(path), line=made.line, diff=made.diff))
+    kept = sources([fix], None, project.folder)
+    project.write(replace(project.result, fixes=[fix], combination=None, sources=kept))
+    before = path.read_bytes()
+    assert main(["apply", "--fix", "workers"]) == Exit.DONE
+    assert path.read_bytes() == notebook("%matplotlib inline\n" + LOADED, "loader = make(8)")
+    said = capsys.readouterr().out
+    assert "Changed train.ipynb. If train.ipynb is open, reload it from disk: saving it would undo that.\n" in said
+    assert main(["apply", "--fix", "workers"]) == Exit.DONE
+    assert capsys.readouterr().out == "train.ipynb has this change already.\n"
+    assert main(["apply", "--undo"]) == Exit.DONE
+    assert path.read_bytes() == before
+    path.write_bytes(notebook("%matplotlib inline\n" + DATA.replace("rows", "lines"), "loader = make(8)"))
+    assert "train.ipynb differs (cell 1)" in refused(capsys, "--fix", "workers")
 
 
 def test_what_is_shown_is_a_patch_that_git_applies(project: Project, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,7 +50,7 @@ def look_at(choice: Choice, result: Result, directory: Path) -> Files:
             found.done.append(file.source.path)
         else:
             digests.append(digest(content))
-            differing.append(f"{name} differs ({patch_words.lines_text(changed_lines(file.source, content))})")
+            differing.append(f"{name} differs ({patch_words.lines_text(changed_lines(file.source, content), name)})")
     if differing:
         raise _changed(differing, digests, choice, result, directory)
     return found

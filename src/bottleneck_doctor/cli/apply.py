@@ -12,6 +12,7 @@ from bottleneck_doctor.cli._placement import Command
 from bottleneck_doctor.errors import Exit
 
 if TYPE_CHECKING:
+    from bottleneck_doctor.apply.edits import NamedEdit
     from bottleneck_doctor.documents.report import Result
 
 
@@ -62,7 +63,7 @@ def _apply(result: Result, directory: Path, ids: Sequence[str], check: bool) -> 
     names = words.listed([words.visible(each.name) for each in found.edits])
     if found.edits and not check:
         make(directory, choice.fixes, found.edits)
-        say(f"Changed {names}.")
+        say(f"Changed {names}.{_reload(found.edits)}")
     elif found.edits:
         say(f"This would change {names}.")
     for sentence in [*patch_words.left_out(choice.plan, result), *patch_words.notes(choice.changes, result)]:
@@ -73,6 +74,15 @@ def _apply(result: Result, directory: Path, ids: Sequence[str], check: bool) -> 
         say(f"Take it back:  {words.command_text([*patch_words.apply_command(str(directory)), '--undo'])}")
         say(f"Measure again: {again(result, choice.changes)}")
     return Exit.DONE
+
+
+def _reload(edits: Sequence[NamedEdit]) -> str:
+    """What to do about notebooks, which an editor holds open and saves by itself."""
+    from bottleneck_doctor.runtime.wire.notebooks import is_notebook
+    from bottleneck_doctor.wording import words
+
+    names = words.listed([words.visible(each.name) for each in edits if is_notebook(each.name)])
+    return f" If {names} is open, reload it from disk: saving it would undo that." if names else ""
 
 
 def _take_back(directory: Path) -> Exit:
@@ -88,5 +98,9 @@ def _take_back(directory: Path) -> Exit:
         say("")
     editing.take_back(directory, taken)
     names = words.listed([words.visible(name) for name in (each.name for each in taken.edits)])
-    say(f"Put {names} back." if names else "The files are as they were before; there was nothing to put back.")
+    say(
+        f"Put {names} back.{_reload(taken.edits)}"
+        if names
+        else "The files are as they were before; there was nothing to put back."
+    )
     return Exit.DONE

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from bottleneck_doctor.documents.report import Change, Result, Sources
 from bottleneck_doctor.patches.plan import LeftOut, Plan
+from bottleneck_doctor.runtime.wire.notebooks import cell_of, is_notebook
 from bottleneck_doctor.wording import words
 
 MOST_PLACES = 4
@@ -50,10 +51,13 @@ def _why(out: LeftOut, result: Result) -> str:
     return "the file was not as the change expects it when the report was written"
 
 
-def lines_text(places: Sequence[tuple[int, int]]) -> str:
-    """Which lines differ, as `changed_lines` has them: `line 4`, `lines 4 to 6 and 12`."""
+def lines_text(places: Sequence[tuple[int, int]], file: str = "") -> str:
+    """Which lines of a file differ, as `changed_lines` has them: `line 4`, `lines 4 to 6 and 12`, `cells 2 and 5`."""
     if not places:
         return "only line ends"
+    if is_notebook(file):
+        cells = [str(cell) for cell in dict.fromkeys(cell_of(begin)[0] for begin, _ in places)]
+        return f"{words.plural('cell', len(cells))} {words.listed(cells)}"
     if len(places) > MOST_PLACES:
         return f"{len(places)} places, the first in line {places[0][0]}"
     gone = [begin for begin, end in places if end < begin]
