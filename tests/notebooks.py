@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def notebook(*cells: str, indent: int | None = 1, as_text: bool = False, language: str = "python") -> bytes:
+def notebook(
+    *cells: str, indent: int | None = 1, as_text: bool = False, language: str = "python", kernel: str = "python3"
+) -> bytes:
     """The file of a notebook with these cells of code, and a heading before them."""
     made: list[dict[str, Any]] = [{"cell_type": "markdown", "metadata": {}, "source": ["# Täglich\n"]}]
     made += [_cell(cell, as_text) for cell in cells]
     document = {
         "cells": made,
-        "metadata": {"kernelspec": {"display_name": "Python 3", "language": language, "name": "python3"}},
+        "metadata": {"kernelspec": {"display_name": "Python 3", "language": language, "name": kernel}},
         "nbformat": 4,
         "nbformat_minor": 5,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.notebooks import notebook
 
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.errors import DoctorError, Exit
@@ -251,6 +253,49 @@ def test_the_terminal_says_which_interpreter_is_used(
     assert f"{python} (torch 2.6.0), the one of the activated environment" in capsys.readouterr().err
     started(monkeypatch, "-q", "train.py")
     assert python not in capsys.readouterr().err
+
+
+def kernel_of_jupyter(folder: Path, name: str, python: str) -> None:
+    there = folder / "kernels" / name
+    there.mkdir(parents=True)
+    (there / "kernel.json").write_text(json.dumps({"argv": [python, "-m", "ipykernel_launcher"], "language": "python"}))
+
+
+def test_the_kernel_of_a_notebook_comes_first(
+    tool: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = program(tool.parent / "kernel", "echo; echo torch 2.6.0")
+    beside = program(tool / ".venv", "echo; echo torch 2.7.0")
+    monkeypatch.setenv("JUPYTER_PATH", str(tool.parent / "jupyter"))
+    kernel_of_jupyter(tool.parent / "jupyter", "my-env", python)
+    kernel_of_jupyter(tool.parent / "jupyter", "python3", python)
+    kernel_of_jupyter(tool.parent / "jupyter", "gone", str(tool.parent / "gone" / "python"))
+    (tool / "src" / "a.ipynb").write_bytes(notebook("import torch", kernel="My-Env"))
+    _, (start,) = started(monkeypatch, "a.ipynb")
+    assert start.interpreter == python
+    assert "the one of the notebook's kernel, My-Env" in capsys.readouterr().err
+    # One that Jupyter itself has, that is not here, or that no notebook has, says nothing.
+    for kernel in ("python3", "gone", "elsewhere", "../my-env", ""):
+        (tool / "src" / "a.ipynb").write_bytes(notebook("import torch", kernel=kernel))
+        _, (start,) = started(monkeypatch, "a.ipynb")
+        assert start.interpreter == os.path.realpath(beside)
+
+
+def test_a_notebook_with_another_kernel_than_doctors_python_says_so(
+    tool: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(interpreter, "own_torch", lambda: interpreter.OwnTorch("2.6.0", "/x/torch/__init__.py"))
+    python = program(tool.parent / "kernel", "")
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tool.parent / "jupyter"))
+    kernel_of_jupyter(tool.parent / "jupyter", "my-env", python)
+    kernel_of_jupyter(tool.parent / "jupyter", "own", sys.executable)
+    for kernel, said in (("my-env", f"To use that of its kernel, my-env, give --python {python}"), ("own", "")):
+        (tool / "src" / "a.ipynb").write_bytes(notebook("import torch", kernel=kernel))
+        _, (start,) = started(monkeypatch, "a.ipynb")
+        assert start.python is None
+        shown = capsys.readouterr().err
+        assert said in shown
+        assert ("--python" in shown) == bool(said)
 
 
 def test_without_torch_anywhere_nothing_is_started(

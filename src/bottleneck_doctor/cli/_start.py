@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,7 +164,9 @@ def _chosen(named: str | None, script: Path | None, line_words: tuple[str, ...],
     Raises `DoctorError` `torch-missing` and `torch-too-old`.
     """
     from bottleneck_doctor.config import upward
+    from bottleneck_doctor.runtime.wire.notebooks import is_notebook
     from bottleneck_doctor.session import interpreter
+    from bottleneck_doctor.session.kernels import kernel_of
     from bottleneck_doctor.session.launch import command_of
     from bottleneck_doctor.session.start import interpreter_of
 
@@ -175,7 +178,8 @@ def _chosen(named: str | None, script: Path | None, line_words: tuple[str, ...],
         return interpreter.Chosen(named)
     folders = [each for folder in _folders(script) for each in upward(folder)]
     if not line_words:
-        return interpreter.chosen(folders, None if launch is None else command_of(launch))
+        kernel = kernel_of(script, os.environ) if script is not None and is_notebook(script.name) else None
+        return interpreter.chosen(folders, None if launch is None else command_of(launch), kernel)
     if interpreter_of(line_words) is None and interpreter.own_torch() is None:
         with contextlib.suppress(DoctorError):
             return interpreter.Chosen(interpreter.chosen(folders).python)

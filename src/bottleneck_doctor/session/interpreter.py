@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.session.kernels import Kernel
 
 OLDEST_TORCH = (2, 4)
 IN_PROJECT = (".venv", "venv")
@@ -67,12 +68,13 @@ def candidates(
     *,
     own: str,
     launcher: str | None = None,
+    kernel: Kernel | None = None,
 ) -> list[Candidate]:
     """Interpreters that the user may train with, the likeliest first, each folder once.
 
     `folders`: those of the project, from the script's folder and the current one upward. `runs`: whether a path is a
     program. `own`: doctor's interpreter, whose folder is left out. `launcher`: the path of the command before the
-    script.
+    script. `kernel`: the one of a notebook.
     """
     found: list[Candidate] = []
     known = {os.path.dirname(own)}
@@ -80,7 +82,7 @@ def candidates(
     def new(python: str) -> bool:
         return os.path.dirname(python) not in known and runs(python)
 
-    for each in _places(environment, folders, launcher):
+    for each in _places(environment, folders, launcher, kernel):
         # Of the interpreters in PATH, take the one that a shell would start.
         python = next(filter(new, each.pythons), None)
         if python is not None:
@@ -143,6 +145,16 @@ def another(environment: Mapping[str, str], own: str, places: Iterable[str]) -> 
     return f"The script runs with doctor's own Python, {own}. To use the activated environment, give --python {python}"
 
 
+def another_kernel(kernel: Kernel | None, own: str) -> str:
+    """The note if doctor's own interpreter, `own`, runs a notebook that has another kernel; "" otherwise."""
+    if kernel is None or os.path.abspath(kernel.python) == os.path.abspath(own):
+        return ""
+    return (
+        f"The notebook runs with doctor's own Python, {own}. To use that of its kernel, {kernel.name}, give --python "
+        f"{kernel.python}"
+    )
+
+
 def check_torch(python: str, torch: str) -> None:
     """Raise `DoctorError` `torch-too-old` if this version of torch is older than `OLDEST_TORCH`."""
     version = re.match(r"(\d+)\.(\d+)", torch)
@@ -169,16 +181,18 @@ def missing(detail: str) -> DoctorError:
 # -- the edge ---------------------------------------------------------------------------------------------------------
 
 
-def chosen(folders: Iterable[Path], launcher: str | None = None) -> Chosen:
-    """The interpreter for a script in a project of these `folders`, on this machine and in this environment.
+def chosen(folders: Iterable[Path], launcher: str | None = None, kernel: Kernel | None = None) -> Chosen:
+    """The interpreter for a script in a project of these `folders`, on this machine and in this environment. `kernel`:
+    the one of a notebook.
 
     Raises what `choose` raises.
     """
     own = sys.executable
     if (torch := own_torch()) is not None:
         check_torch(own, torch.version)
-        return Chosen(note=another(os.environ, own, (sys.prefix, torch.file)))
-    return choose(own, candidates(os.environ, folders, _runs, own=own, launcher=launcher), torch_of)
+        return Chosen(note=another_kernel(kernel, own) or another(os.environ, own, (sys.prefix, torch.file)))
+    found = candidates(os.environ, folders, _runs, own=own, launcher=launcher, kernel=kernel)
+    return choose(own, found, torch_of)
 
 
 @dataclass(frozen=True)
@@ -232,7 +246,11 @@ class _Place:
     what: str
 
 
-def _places(environment: Mapping[str, str], folders: Iterable[Path], launcher: str | None) -> Iterator[_Place]:
+def _places(
+    environment: Mapping[str, str], folders: Iterable[Path], launcher: str | None, kernel: Kernel | None
+) -> Iterator[_Place]:
+    if kernel is not None:
+        yield _Place([kernel.python], f"the one of the notebook's kernel, {kernel.name}")
     if launcher is not None:
         # A launcher of Python's starts the interpreter that it is installed beside.
         yield _Place([os.path.join(os.path.dirname(launcher), "python")], "the one in the launcher's folder")

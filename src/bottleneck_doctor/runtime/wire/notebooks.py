@@ -132,7 +132,7 @@ def _code_cells(content: bytes) -> List[Tuple[int, List[str]]]:
     cells = document.get("cells") if isinstance(document, dict) else None
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
         raise NotAProgram("it has no list of cells, as notebooks have since 2015")
-    language = _language(document)
+    language = _of_kernel(document, "language")
     if language and language.lower() not in ("python", "python3", "ipython"):
         raise NotAProgram(f"its language is {language}")
     code = [(at, _lines(_source(cell))) for at, cell in enumerate(cells) if cell.get("cell_type") == "code"]
@@ -142,10 +142,19 @@ def _code_cells(content: bytes) -> List[Tuple[int, List[str]]]:
     return found
 
 
-def _language(document: Dict[str, Any]) -> str:
+def kernel(content: bytes) -> str:
+    """The name of the kernel that a notebook was last run with; "" where it has none."""
+    try:
+        document = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return ""
+    return _of_kernel(document, "name") if isinstance(document, dict) else ""
+
+
+def _of_kernel(document: Dict[str, Any], what: str) -> str:
     metadata = document.get("metadata")
-    kernel = metadata.get("kernelspec") if isinstance(metadata, dict) else None
-    told = kernel.get("language") if isinstance(kernel, dict) else None
+    specification = metadata.get("kernelspec") if isinstance(metadata, dict) else None
+    told = specification.get(what) if isinstance(specification, dict) else None
     return told if isinstance(told, str) else ""
 
 
