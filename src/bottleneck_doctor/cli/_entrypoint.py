@@ -129,10 +129,10 @@ def _check_notebook(script: Path, *, compiles_here: bool) -> None:
         ) from error
     except SyntaxError as error:
         # Only what is allowed in one place of a program is wrong here: each cell was read by itself.
-        cell, line = notebooks.cell_of(error.lineno or 0)
+        cell, at = notebooks.cell_of(error.lineno or 0)
         raise DoctorError(
             "notebook-unusable",
-            f"Cell {cell}, line {line} of {script} can't be run behind the cells before it: {error.msg}.",
+            f"Cell {cell}, line {at} of {script} can't be run behind the cells before it: {error.msg}.",
             "Move it to the first cell. Cells with code are counted, from 1.",
         ) from error
     except OSError as error:
