@@ -13,7 +13,8 @@ HERE = Path(__file__).resolve().parent
 @dataclass(frozen=True, kw_only=True)
 class Cause:
     """One root cause. `program`: a script in a folder beside this file. `cure`: texts of it and what they are replaced
-    by, each found once. `variables`: what the cured program is started with, where the cure is no edit.
+    by, each found once. `arguments`: what both are started with. `variables`: what the cured program is started with,
+    where the cure is no edit.
 
     `findings`: ids of which one names the cause; () where no finding does, and only a fix could name it. `fixes`: ids
     of the fixes that make the cure; () where no switch can. `samples`: how many times as many samples a step of the
@@ -25,6 +26,7 @@ class Cause:
     cure: tuple[tuple[str, str], ...] = ()
     findings: tuple[str, ...] = ()
     fixes: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     samples: float = 1.0
     seen: tuple[str, ...] = ()
@@ -44,7 +46,8 @@ class Cause:
 
     def fingerprint(self) -> str:
         """Changes with whatever would make earlier figures others."""
-        return hashlib.sha256(f"{self.file.read_text()}{self.cured()}{dict(self.variables)}".encode()).hexdigest()[:16]
+        given = f"{dict(self.variables)}{' '.join(self.arguments)}"
+        return hashlib.sha256(f"{self.file.read_text()}{self.cured()}{given}".encode()).hexdigest()[:16]
 
 
 _MERGED = '''def merged(groups):
@@ -281,6 +284,8 @@ CAUSES = (
     Cause(
         name="products in full precision",
         program="workloads/float32_products.py",
+        # As it is written, a step takes half a minute on two cores.
+        arguments=("--width", "256", "--layers", "4"),
         cure=(
             (
                 "    torch.manual_seed(0)\n",

@@ -56,7 +56,7 @@ def step_seconds(cause: Cause, cured: bool) -> tuple[float, str]:
         script, result = Path(folder) / "there" / cause.file.name, Path(folder) / "result.json"
         if cured:
             script.write_text(cause.cured(), encoding="utf-8")
-        words = [str(HERE / "_stepping.py"), str(result), str(WARM), str(COUNTED), str(script)]
+        words = [str(HERE / "_stepping.py"), str(result), str(WARM), str(COUNTED), str(script), *cause.arguments]
         try:
             done = subprocess.run(
                 [sys.executable, *words],
@@ -201,7 +201,7 @@ def examine(cause: Cause) -> dict[str, Any]:
     """What the report says of the program as written: ids of its findings, and its fixes in their order."""
     with tempfile.TemporaryDirectory(prefix="cause-") as folder:
         output = Path(folder) / "out"
-        words = ["run", "--quiet", "--no-confirm", "-o", str(output), str(cause.file)]
+        words = ["run", "--quiet", "--no-confirm", "-o", str(output), str(cause.file), "--", *cause.arguments]
         environment = {**os.environ, "TMPDIR": folder}
         _, failure, wall = examination(words, Path(folder), LIMIT, env=environment)
         report: dict[str, Any] = {}
