@@ -31,6 +31,17 @@ GRACE = 3.0
 StartGuest = Callable[..., Guest]
 
 
+@pytest.fixture
+def guests() -> Iterator[list[Guest]]:
+    """Guests that a test puts here are ended after it."""
+    started: list[Guest] = []
+    try:
+        yield started
+    finally:
+        for each in started:
+            each.close()
+
+
 @pytest.fixture(autouse=True)
 def interruptible() -> Iterator[None]:
     """Shells start background jobs with SIGINT ignored, which children inherit; ours are to be interrupted."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,6 @@ from bottleneck_doctor.cli._entrypoint import check_command
 from bottleneck_doctor.session.session import Command
 
 pytestmark = pytest.mark.process
-
-
-@pytest.fixture
-def guests() -> Iterator[list[Guest]]:
-    started: list[Guest] = []
-    try:
-        yield started
-    finally:
-        for each in started:
-            each.close()
 
 
 def test_console_command_with_its_own_path(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,16 +37,6 @@ for epoch in range(100000):
         train_on(batch)
         time.sleep(SECONDS)
 """
-
-
-@pytest.fixture
-def guests() -> Iterator[list[Guest]]:
-    started: list[Guest] = []
-    try:
-        yield started
-    finally:
-        for each in started:
-            each.close()
 
 
 def made(folder: Path, *cells: str) -> Path:

@@ -25,16 +25,6 @@ StartPlain = Callable[[tuple[str, ...], Path, Mapping[str, str]], "subprocess.Po
 
 
 @pytest.fixture
-def guests() -> Iterator[list[Guest]]:
-    started: list[Guest] = []
-    try:
-        yield started
-    finally:
-        for each in started:
-            each.close()
-
-
-@pytest.fixture
 def plain() -> Iterator[StartPlain]:
     """Starts a program without us. It sleeps for most of its life, so it may run beside the examined one."""
     started: list[subprocess.Popen[str]] = []
