@@ -68,7 +68,7 @@ def test_a_failing_cell_is_told_with_its_line(tmp_path: Path) -> None:
     assert done.returncode == Exit.ENTRYPOINT_FAILED
     assert "ValueError: no data" in done.stderr
     assert 'train.ipynb", line 2003, in <module>' in done.stderr
-    assert "`%matplotlib inline` (cell 1)" in done.stderr
+    assert "`%matplotlib …` (cell 1)" in done.stderr
 
 
 @pytest.mark.slow

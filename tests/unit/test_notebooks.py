@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.notebooks import notebook, sources
 
+from bottleneck_doctor.cli._entrypoint import notebook_note
 from bottleneck_doctor.documents.report import Change, SourceFile, Sources
 from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.diff import as_change
@@ -136,6 +137,17 @@ def test_a_cell_of_another_language_is_left_out_whole() -> None:
     assert [type(node) for node in ast.parse(made.text).body] == [ast.Expr, ast.Expr]
 
 
+def test_what_is_left_out_is_told_without_what_may_be_secret(tmp_path: Path) -> None:
+    path = tmp_path / "train.ipynb"
+    path.write_bytes(notebook("!wandb login 0a1b2c\n%pylab\nx = 1", "%%bash\nexport KEY=0a1b2c", "loader?", "y?"))
+    assert notebook_note(path) == (
+        f"{path} runs without `!wandb …` (cell 1), `%pylab` (cell 1), `%%bash` (cell 2) and 2 more, which only "
+        "notebooks understand"
+    )
+    path.write_bytes(notebook("x = 1"))
+    assert notebook_note(path) == notebook_note(tmp_path / "train.py") == ""
+
+
 @pytest.mark.parametrize(
     ("content", "said", "cell", "line"),
     [
@@ -146,7 +158,7 @@ def test_a_cell_of_another_language_is_left_out_whole() -> None:
         (notebook(""), "it has no code", 0, 0),
         (notebook("x = 1", "y = = 2"), "syntax error", 2, 1),
         (notebook("x = 1", "\n%run train.py"), "runs code that is not in it", 2, 2),
-        (notebook("files = !ls {folder}"), "puts values into a command", 1, 1),
+        (notebook("files = !ls {folder}"), "into which values of the program are put", 1, 1),
         (notebook("x = 1\n" * 999), "more than 998 lines", 1, 0),
     ],
 )

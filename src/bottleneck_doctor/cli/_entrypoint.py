@@ -149,7 +149,9 @@ def notebook_note(script: Path) -> str:
     gone = notebooks.program(script.read_bytes()).left_out
     if not gone:
         return ""
-    shown = ", ".join(f"`{each.text}` (cell {each.cell})" for each in gone[:_MOST_TOLD])
+    # A command may hold a password, as one that logs in.
+    heads = [(each.text.split(), each.cell) for each in gone[:_MOST_TOLD]]
+    shown = ", ".join(f"`{words[0]}{' …' if words[1:] else ''}` (cell {cell})" for words, cell in heads)
     more = f" and {len(gone) - _MOST_TOLD} more" if len(gone) > _MOST_TOLD else ""
     return f"{script} runs without {shown}{more}, which only notebooks understand"
 

@@ -30,6 +30,9 @@ _AUTOMAGIC = re.compile(r"^[ \t]*(pip3?|conda|mamba|cat|cd|cp|ls|mkdir|mv|pwd|rm
 """What IPython takes for a magic without its `%`."""
 _FOLDER = re.compile(r"^%?cd\s+(?:-q\s+)?(.+?)\s*$")
 _VARIABLE = re.compile(r"^%(?:set_)?env\s+(\w+)(?:\s*=\s*|\s+)(.*?)\s*$")
+_VALUES = re.compile(r"[{$]")
+"""Where IPython puts values of the program into a line of its own."""
+_NOTHING = "pass  # "
 _ASSIGNED = re.compile(r"^([ \t]*[A-Za-z_]\w*\s*=\s*)!(.+?)\s*$")
 _LAYOUTS: List[Dict[str, Any]] = [
     {"indent": indent, "separators": (comma, colon), "ensure_ascii": ascii_only}
@@ -184,44 +187,46 @@ def _as_python(number: int, lines: List[str]) -> Tuple[List[str], List[LeftOut]]
         # Another language, or a file that is written.
         gone = [LeftOut(number, at, line) for at, line in enumerate(lines, 1) if line.strip()]
         return [f"# {line}".rstrip() for line in lines], gone[:1]
-    made: List[str] = []
-    left_out: List[LeftOut] = []
     if _parses("\n".join(lines)):
         return list(lines), []
+    made: List[str] = []
+    left_out: List[LeftOut] = []
+    goes_on = False
     for at, line in enumerate(lines, 1):
-        if at > 1 and left_out and left_out[-1].line == at - 1 and lines[at - 2].endswith("\\"):
-            made.append(f"# {line}".rstrip())
-            left_out[-1] = left_out[-1]._replace(line=at)
-            continue
-        found = _MAGIC.match(line) or (None if _parses(line.strip()) else _AUTOMAGIC.match(line))
-        assigned = _ASSIGNED.match(line)
-        if (found is None and assigned is None) or not _begins_statement(made, line):
-            made.append(line)
-        elif _RUNS_CODE.match(line):
-            raise NotAProgram(f"`{line.strip()}` runs code that is not in it; import that instead", number, at)
-        elif assigned is not None:
-            if re.search(r"[{$]", assigned[2]):
-                raise NotAProgram(f"`{line.strip()}` puts values into a command", number, at)
-            made.append(f'{assigned[1]}__import__("subprocess").getoutput({assigned[2]!r}).splitlines()')
-        else:
-            made.append(f"{line[: len(line) - len(line.lstrip())]}{_instead(line.strip())}")
-            if made[-1].lstrip().startswith("pass"):
-                left_out.append(LeftOut(number, at, line.strip()))
+        instead = f"# {line}".rstrip() if goes_on else _instead(made, line, number, at)
+        if instead is not None and instead.lstrip().startswith(_NOTHING):
+            left_out.append(LeftOut(number, at, line.strip()))
+            goes_on = True
+        made.append(line if instead is None else instead)
+        goes_on = goes_on and line.endswith("\\")
     wrong = _syntax_error("\n".join(made))
     if wrong is not None:
         raise NotAProgram(f"it has a syntax error: {wrong.msg}", number, wrong.lineno or 0)
     return made, left_out
 
 
-def _instead(line: str) -> str:
-    """What stands for a line of IPython's: what it does to the process, else nothing."""
-    folder, variable = _FOLDER.match(line), _VARIABLE.match(line)
-    if folder is not None and not re.search(r"[{$]|^-", folder[1]):
+def _instead(before: List[str], line: str, number: int, at: int) -> Optional[str]:
+    """What stands for a line of IPython's: what it does to the process, else nothing. None where a line is none of
+    IPython's. `before`: the lines before it. Raises `NotAProgram`."""
+    assigned = _ASSIGNED.match(line)
+    found = assigned or _MAGIC.match(line) or (None if _parses(line.strip()) else _AUTOMAGIC.match(line))
+    if found is None or not _begins_statement(before, line):
+        return None
+    runs = _RUNS_CODE.match(line)
+    if runs is not None:
+        raise NotAProgram(f"`%{runs[1]}` runs code that is not in it; import that instead", number, at)
+    if assigned is not None:
+        if _VALUES.search(assigned[2]):
+            raise NotAProgram("it has a command (`!`) into which values of the program are put", number, at)
+        return f'{assigned[1]}__import__("subprocess").getoutput({assigned[2]!r}).splitlines()'
+    indent, told = line[: len(line) - len(line.lstrip())], line.strip()
+    folder, variable = _FOLDER.match(told), _VARIABLE.match(told)
+    if folder is not None and not folder[1].startswith("-") and not _VALUES.search(folder[1]):
         path = folder[1].strip("'\"")
-        return f'__import__("os").chdir(__import__("os").path.expanduser({path!r}))'
-    if variable is not None and not re.search(r"[{$]", variable[2]):
-        return f'__import__("os").environ[{variable[1]!r}] = {variable[2]!r}'
-    return f"pass  # {line}"
+        return f'{indent}__import__("os").chdir(__import__("os").path.expanduser({path!r}))'
+    if variable is not None and not _VALUES.search(variable[2]):
+        return f'{indent}__import__("os").environ[{variable[1]!r}] = {variable[2]!r}'
+    return f"{indent}{_NOTHING}{told}"
 
 
 def _begins_statement(before: List[str], line: str) -> bool:
