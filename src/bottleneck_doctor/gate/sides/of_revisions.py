@@ -15,7 +15,7 @@ from bottleneck_doctor.gate.sides.compared import Compared, addresses, protector
 from bottleneck_doctor.gate.sides.entrypoint import in_tree
 from bottleneck_doctor.gate.sides.revision import Revisions
 from bottleneck_doctor.measure.starter import Side as Started
-from bottleneck_doctor.runtime.wire.notebooks import is_notebook
+from bottleneck_doctor.runtime.wire.notebooks import is_notebook, program_of
 from bottleneck_doctor.session.start import Start
 
 
@@ -90,18 +90,20 @@ def _differences(revisions: Revisions, base: Path) -> hunks.Differences:
     before = {new: old for old, new in found.renamed.items()}
     # git compares the lines of a notebook's JSON, and nobody numbers these.
     programs = {
-        path: hunks.between(path, _content(base / before.get(path, path)), _content(revisions.root / path))
+        path: hunks.between(path, _notebook(base / before.get(path, path)), _notebook(revisions.root / path))
         for path in found.hunks
         if is_notebook(path)
     }
     return replace(found, hunks={**found.hunks, **programs})
 
 
-def _content(file: Path) -> bytes:
+def _notebook(file: Path) -> bytes:
+    """The content of a notebook; nothing where it is gone, or is no program, but any amount of data."""
     try:
-        return file.read_bytes()
+        content = file.read_bytes()
     except OSError:
         return b""
+    return b"" if program_of(file.name, content) == content else content
 
 
 def _of_both(base: Side, head: Side) -> list[Warning]:

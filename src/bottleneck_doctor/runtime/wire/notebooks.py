@@ -8,6 +8,7 @@ which does nothing. Cells are counted as Jupyter does when all are run in order:
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import warnings
@@ -104,8 +105,10 @@ def put_back(path: str, content: bytes, edited: bytes) -> bytes:
     return _written_alike(text, document).encode("utf-8")
 
 
+@functools.lru_cache(maxsize=2)
 def program(content: bytes) -> Program:
-    """The program of a notebook. Raises `NotAProgram`."""
+    """The program of a notebook. Raises `NotAProgram`. A notebook with its pictures may have many megabytes, and edits
+    ask for its text again and again."""
     cells = _code_cells(content)
     lines: List[str] = []
     left_out: List[LeftOut] = []
