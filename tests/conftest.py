@@ -49,6 +49,7 @@ HARDLY_MEASURING = {
     "test_kills.py",
     "test_lines.py",
     "test_loggers.py",
+    "test_notebooks.py",
     "test_optimizers.py",
     "test_out_of_order.py",
     "test_parent_death.py",
