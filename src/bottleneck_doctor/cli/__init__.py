@@ -46,7 +46,9 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def _refuse(self, ctx: click.Context, name: str) -> NoReturn:
-        if name.endswith((".py", ".ipynb")):
+        from bottleneck_doctor.runtime.wire.notebooks import SOURCES
+
+        if name.endswith(SOURCES):
             raise click.UsageError(f"{name!r} is a script, not a command; write `doctor run {name}`.", ctx)
         near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"the commands are {', '.join(self.list_commands(ctx))}."

@@ -18,7 +18,6 @@ import click
 from bottleneck_doctor.cli._typed import command_named
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.runtime.wire import notebooks
-from bottleneck_doctor.runtime.wire.notebooks import is_notebook
 from bottleneck_doctor.session.launch import launcher_words, located
 from bottleneck_doctor.wording.durations import parse_duration
 
@@ -71,7 +70,7 @@ def check_script(script: Path, *, compiles_here: bool, show_source: bool = True)
         if not near and command_named(script) is not None:
             hint = f'{script} is a command: give it, with its arguments, as --exec "{script} ...".'
         raise DoctorError("script-missing", f"There is no script {script}.", hint)
-    if is_notebook(script.name) and script.is_file():
+    if notebooks.is_notebook(script.name) and script.is_file():
         _check_notebook(script, compiles_here=compiles_here)
         return
     if not script.is_file() or script.stat().st_size > _LARGEST_SCRIPT:
@@ -144,7 +143,7 @@ def _check_notebook(script: Path, *, compiles_here: bool) -> None:
 
 def notebook_note(script: Path) -> str:
     """Which lines of a notebook are left out, because only IPython understands them; "" if none is."""
-    if not is_notebook(script.name):
+    if not notebooks.is_notebook(script.name):
         return ""
     gone = notebooks.program(script.read_bytes()).left_out
     if not gone:

@@ -67,7 +67,7 @@ def _function(name: str, path: str, line: int, cwd: str, color: bool, *, bright:
     if not name:
         return Text(words.DASH)
     styles = ("cyan" if bright else "", "dim") if color else ("", "")
-    place = _place(short_path(path, cwd), line)
+    place = words.site_text(short_path(path, cwd), line)
     return Text.assemble((words.visible(name), styles[0]), "\n", (words.visible(place), styles[1]))
 
 
@@ -78,9 +78,9 @@ def _plain(role: str, count: int, rows: Sequence[HotFunction], led_by: str) -> s
             words.share_text(row.share),
             str(row.count),
             words.visible(row.name),
-            words.visible(_place(row.path, row.line)),
+            words.visible(words.site_text(row.path, row.line)),
             words.visible(row.own_name) or "-",
-            words.visible(_place(row.own_path, row.own_line)) or "-",
+            words.visible(words.site_text(row.own_path, row.own_line)) or "-",
         )
         for row in rows
     ]
@@ -96,7 +96,3 @@ def _plain(role: str, count: int, rows: Sequence[HotFunction], led_by: str) -> s
         for line in lines
     ]
     return "\n".join([_heading(role, count), *shown]) + "\n"
-
-
-def _place(path: str, line: int) -> str:
-    return words.site_text(path, line)

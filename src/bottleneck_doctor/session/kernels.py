@@ -25,10 +25,10 @@ class Kernel:
 
 def kernel_of(notebook: Path, environment: Mapping[str, str]) -> Kernel | None:
     """The kernel that a notebook names, if it is installed here and is a Python of its own; None for all else, a file
-    that can't be read among it."""
+    that can't be read or is no program among it."""
     try:
-        name = notebooks.kernel(notebook.read_bytes())
-    except OSError:
+        name = notebooks.program(notebook.read_bytes()).kernel
+    except (OSError, notebooks.NotAProgram):
         return None
     if not name or name == JUPYTERS_OWN or os.path.basename(name) != name:
         return None

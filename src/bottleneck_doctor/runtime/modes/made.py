@@ -126,7 +126,7 @@ def _users_files(near: Set[str]) -> List[Tuple[str, types.ModuleType]]:
     found: Dict[str, types.ModuleType] = {}
     for module in [sys.modules.get("__main__"), *list(sys.modules.values())]:
         path = _file_of(module)
-        if path.endswith((".py", notebooks.ENDING)) and is_users_file(path):
+        if path.endswith(notebooks.SOURCES) and is_users_file(path):
             found.setdefault(path, module)  # type: ignore[arg-type]  # what has a file is a module
     first = next(iter(found), "")
     return sorted(found.items(), key=lambda each: each[0] != first and each[0] not in near)[:_MOST_FILES]

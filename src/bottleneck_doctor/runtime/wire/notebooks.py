@@ -61,11 +61,13 @@ class LeftOut(NamedTuple):
 
 
 class Program(NamedTuple):
-    """`cells`: numbers of code cells, by their place among all cells."""
+    """`cells`: numbers of code cells, by their place among all cells. `kernel`: the name of the one that the notebook
+    was last run with; "" where it has none."""
 
     text: str
     left_out: List[LeftOut]
     cells: Dict[int, int]
+    kernel: str
 
 
 def is_notebook(path: str) -> bool:
@@ -95,6 +97,7 @@ def put_back(path: str, content: bytes, edited: bytes) -> bytes:
         return edited
     text = content.decode("utf-8")
     document = json.loads(text)
+    layout = _layout_of(document, text)
     was, cells = _split(program(content).text), program(content).cells
     for number, made in _split(edited.decode("utf-8")).items():
         cell = document["cells"][next(at for at, each in cells.items() if each == number)]
@@ -102,18 +105,18 @@ def put_back(path: str, content: bytes, edited: bytes) -> bytes:
             continue
         lines = _with_magics(_lines(_source(cell)), was[number], made)
         cell["source"] = "\n".join(lines) if isinstance(cell["source"], str) else _as_list(lines)
-    return _written_alike(text, document).encode("utf-8")
+    return _written(document, layout).encode("utf-8")
 
 
 @functools.lru_cache(maxsize=2)
 def program(content: bytes) -> Program:
     """The program of a notebook. Raises `NotAProgram`. A notebook with its pictures may have many megabytes, and edits
     ask for its text again and again."""
-    cells = _code_cells(content)
+    document = _document(content)
     lines: List[str] = []
     left_out: List[LeftOut] = []
     numbers: Dict[int, int] = {}
-    for number, (place, source) in enumerate(cells, 1):
+    for number, (place, source) in enumerate(_code_cells(document), 1):
         if len(source) > MOST_LINES:
             raise NotAProgram(f"cell {number} has more than {MOST_LINES} lines", number)
         opened = '"""'
@@ -126,11 +129,11 @@ def program(content: bytes) -> Program:
         lines += made
         left_out += gone
         numbers[place] = number
-    return Program("".join(f"{line}\n" for line in lines), left_out, numbers)
+    return Program("".join(f"{line}\n" for line in lines), left_out, numbers, _of_kernel(document, "name"))
 
 
-def _code_cells(content: bytes) -> List[Tuple[int, List[str]]]:
-    """The lines of each code cell that has any, and its place among all cells."""
+def _document(content: bytes) -> Dict[str, Any]:
+    """The notebook, which has a list of cells, in Python."""
     try:
         document = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -141,20 +144,17 @@ def _code_cells(content: bytes) -> List[Tuple[int, List[str]]]:
     language = _of_kernel(document, "language")
     if language and language.lower() not in ("python", "python3", "ipython"):
         raise NotAProgram(f"its language is {language}")
+    return dict(document)
+
+
+def _code_cells(document: Dict[str, Any]) -> List[Tuple[int, List[str]]]:
+    """The lines of each code cell that has any, and its place among all cells."""
+    cells = document["cells"]
     code = [(at, _lines(_source(cell))) for at, cell in enumerate(cells) if cell.get("cell_type") == "code"]
     found = [(at, lines) for at, lines in code if any(line.strip() for line in lines)]
     if not found:
         raise NotAProgram("it has no code")
     return found
-
-
-def kernel(content: bytes) -> str:
-    """The name of the kernel that a notebook was last run with; "" where it has none."""
-    try:
-        document = json.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError):
-        return ""
-    return _of_kernel(document, "name") if isinstance(document, dict) else ""
 
 
 def _of_kernel(document: Dict[str, Any], what: str) -> str:
@@ -283,11 +283,15 @@ def _with_magics(source: List[str], was: List[str], made: List[str]) -> List[str
     return lines
 
 
-def _written_alike(text: str, document: Any) -> str:
-    """The document as JSON, laid out as `text` is."""
+def _layout_of(document: Any, text: str) -> Tuple[Dict[str, Any], str]:
+    """How the document is laid out in `text`, and what is behind it; Jupyter's own layout where we don't know that."""
     end = text[len(text.rstrip()) :]
-    was = json.loads(text)
     for layout in _LAYOUTS:
-        if json.dumps(was, **layout) + end == text:
-            return json.dumps(document, **layout) + end
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        if json.dumps(document, **layout) + end == text:
+            return layout, end
+    return _LAYOUTS[0], "\n"
+
+
+def _written(document: Any, layout: Tuple[Dict[str, Any], str]) -> str:
+    how, end = layout
+    return json.dumps(document, **how) + end
