@@ -49,7 +49,8 @@ class Training:
 
     `load`: what a batch takes to be made; where it is given, `step` is what computing takes, and what steps wait for
     follows from a queue that fills and empties. `loader`: whether one feeds the loop.
-    `start`: from the start of a process to its first step. `epoch`: batches of one. `speeds`: how many times as fast a
+    `start`: from the start of a process to its first step. `epoch`: batches of one. `pause`: what lies between two of
+    them, in windows of whole epochs. `speeds`: how many times as fast a
     setting is, by key. `steps`: how many a process makes before it ends, and `code` with what exit code. `late`: how
     many times as long steps take once the loop is found. `cold`: how many times as long the very first step takes; half
     of what it is too long is gone after `warming` steps. `under`: the modes in which a process crashes.
@@ -70,6 +71,7 @@ class Training:
     loader: bool = True
     workers: int = 0
     epoch: int = 100_000
+    pause: float = 0.0
     speeds: Mapping[str, float] = field(default_factory=dict)
     steps: int | None = None
     says: bool = False
@@ -107,6 +109,10 @@ class Training:
         """What one of the steps takes in which the loop is found."""
         load = self.load or 0.0
         return self.coldness(made) * max(self.step + (0.0 if self.workers else load), load / max(1, self.workers))
+
+    def paused(self, grant: Grant, steps: int) -> float:
+        """What lies between the epochs of a window takes in all."""
+        return self.pause * (grant.lead_in + steps // self.epoch) if grant.epochs else 0.0
 
     def queue(self, grant: Grant) -> Queue:
         """The loader's queue in a window, as it begins."""
@@ -359,7 +365,7 @@ class MadeUpSession:
         late = (done for done in range(unit, most, unit) if 0 < grant.most_seconds < done * step)
         steps = next(late, most)
         whole = lead_in + steps
-        seconds = whole * step
+        seconds = whole * step + training.paused(grant, steps)
         done = self._done(grant, lead_in, steps, step)
         if training.load is not None and training.loader and grant.mode != "loader_only":
             window = fed(training.queue(grant), step, lead_in, steps)
@@ -416,7 +422,7 @@ class MadeUpSession:
             whole_epochs=steps // training.epoch if grant.epochs else 0,
             wait_seconds=steps * wait,
             started=machine.now,
-            ended=machine.now + (lead_in + steps) * step,
+            ended=machine.now + (lead_in + steps) * step + training.paused(grant, steps),
             detail=_told(grant.mode, steps, step, wait, training.optimizer),
             around={
                 "seconds": steps * step,

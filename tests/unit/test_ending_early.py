@@ -13,7 +13,7 @@ from tests.unit.made_up_machine import Examined, Machine, Training
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import FixOutcome
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.examine import telling, time_wanted
+from bottleneck_doctor.examine import looks, telling, time_wanted
 from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
 from bottleneck_doctor.examine.time_wanted import LONGEST
 from bottleneck_doctor.explain.explainer import ALLOWANCE
@@ -398,3 +398,32 @@ def test_a_script_that_ends_before_anything_could_be_compared_is_not_started_aga
     assert len(examined.result.method.sessions) <= 8
     said = examined.result.verdict.sentence
     assert "the script came to its end before it could be measured" in said
+
+
+def evaluating(pause: float, **changes: Any) -> Machine:
+    """Epochs of a tenth of a second, each with an evaluation behind it; processes differ by much."""
+    known = {"step": 0.0025, "start": 4.0, "wait": 0.2, "epoch": 40, "luck": 0.06, "noise": 0.01, "speeds": {}}
+    return Machine(**{**known, "pause": pause, **changes})
+
+
+def test_nobody_waits_for_a_fix_of_steps_where_the_time_goes_by_between_epochs() -> None:
+    """Half a second of evaluation beside a tenth of a second of steps: steps of no duration would save a sixth."""
+    examined = Examined(evaluating(0.5))
+    assert examined.result.verdict.fix is None
+    assert speedups.MINIMUM_SESSIONS <= processes(examined) < looks.PATIENT
+    assert examined.machine.now < LONGEST / 2
+    # The same steps alone may hold a gain that nobody has seen yet.
+    assert processes(Examined(evaluating(0.0))) == looks.PATIENT
+
+
+def test_windows_are_shorter_where_most_of_their_time_is_not_timed() -> None:
+    for pause, longest in ((0.5, 0.7), (0.0, 2.0)):
+        windows = [each for each in Examined(evaluating(pause)).result.windows if each.mode == "timed"]
+        later = [each for each in windows if each.session > 1 and not each.setting]
+        assert all(each.whole_epochs > 1 for each in later)
+        assert longest / 2 < min(each.seconds for each in later) <= max(each.seconds for each in later) < longest
+
+
+def test_a_large_gain_is_claimed_beside_long_evaluations_too() -> None:
+    examined = Examined(evaluating(0.5, luck=0.02, speeds={"intra_op_threads=1": 2.5}))
+    assert "`torch.set_num_threads(1)` makes training 2." in examined.result.verdict.sentence

@@ -11,14 +11,14 @@ from bottleneck_doctor.examine import undecided
 from bottleneck_doctor.examine.evidence import Candidate, Estimates, JudgeEvidence
 from bottleneck_doctor.examine.pair_costs import PAIRS
 from bottleneck_doctor.examine.settling import Open
-from bottleneck_doctor.measure import pairing
+from bottleneck_doctor.measure import pairing, pauses
 from bottleneck_doctor.measure.repeats import baseline_changes
 from bottleneck_doctor.statistics import chance, speedups
 from bottleneck_doctor.wording import ranking
 
 LEAST_AWAITED = 0.05
-"""The least gain for which an examination goes on if nothing else is left. Ours: a smaller one takes many processes to
-show."""
+"""The least gain for which an examination goes on if nothing else is left, as one of the training as a whole: of steps
+and of what lies between epochs. Ours: a smaller one takes many processes to show."""
 AWAITED = 0.05
 """It goes on if the chance of such a gain is at least this."""
 
@@ -54,7 +54,10 @@ class Doubt:
         claim always is."""
         if outcome.speedup is None or outcome.speedup.sessions < speedups.MINIMUM_SESSIONS:
             return True
-        much = self._chance(outcome, self._candidate(outcome), least=LEAST_AWAITED)
+        least = pauses.gain_of_steps(LEAST_AWAITED, pauses.share(self._evidence.windows))
+        if least is None:
+            return False
+        much = self._chance(outcome, self._candidate(outcome), least=least)
         return much is None or much >= AWAITED
 
     def next_step(self, outcomes: Sequence[FixOutcome]) -> tuple[Settle, str] | None:

@@ -22,6 +22,7 @@ from bottleneck_doctor.examine.judge import Judgement
 from bottleneck_doctor.examine.likeliest import LARGE
 from bottleneck_doctor.examine.selection import WORTH_IT, Selection
 from bottleneck_doctor.examine.settling import Settling
+from bottleneck_doctor.measure import pauses
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import words
 
@@ -29,6 +30,9 @@ FIRST = speedups.SESSIONS_OF_A_LARGE_CLAIM
 """Processes before the first look: with fewer, nothing is claimed."""
 PATIENT = 5
 """Processes in which a quiet machine decides everything that a noisy one may never decide."""
+MOSTLY_BETWEEN = 0.5
+"""Where more than this part of the time goes by between epochs, as few processes as a claim takes are enough for that:
+whatever steps gain there, the training as a whole gains little."""
 SURE_OF_ESTIMATE = 0.9
 """An interval is narrow enough if its lower end is at least this part of the estimated speed,"""
 SURE_OF_LARGE_ESTIMATE = 0.85
@@ -107,14 +111,17 @@ class Look:
 
         That is so in two cases. Either something is claimed, its interval is narrow enough, and nothing that is still
         measured may beat it. Or everything is decided, and nothing helps; from `PATIENT` processes on, it is enough
-        that what is not decided has hardly a chance to bring much. `coming`: the settings that the next process would
-        measure, by key. Settings that a process has to be started with don't count here: pairs of processes decide
-        about them. `confirms`: whether the program with the claimed change made is measured next.
+        that what is not decided has hardly a chance to make the training as a whole much faster. `coming`: the settings
+        that the next process would measure, by key. Settings that a process has to be started with don't count here:
+        pairs of processes decide about them. `confirms`: whether the program with the claimed change made is measured
+        next.
         """
         if self._best is None:
             switched = [fix for fix in self._judged.fixes if not knobs.of_layer(fix.setting, "session")]
             still_open = [fix for fix in switched if fix.status in ("faster", "cannot_tell")]
-            if len({window.session for window in self._evidence.windows}) < PATIENT:
+            mostly_between = pauses.share(self._evidence.windows) > MOSTLY_BETWEEN
+            patience = speedups.MINIMUM_SESSIONS if mostly_between else PATIENT
+            if len({window.session for window in self._evidence.windows}) < patience:
                 return not still_open
             doubt = Doubt(self._evidence, Estimates(self._evidence))
             return not any(fix.status == "faster" or doubt.worth_waiting(fix) for fix in still_open)

@@ -13,13 +13,18 @@ from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.knobs import Loading, num_workers
-from bottleneck_doctor.measure import pairing, schedule
+from bottleneck_doctor.measure import pairing, pauses, schedule
 from bottleneck_doctor.measure.schedule import LEAST_TOLD_STEPS, LoopShape, Probe, WindowSize
 from bottleneck_doctor.measure.supply import HARDLY, SMALL, Supply
 from bottleneck_doctor.measure.windows import AS_WRITTEN
 
 LONGER = 2.0
 """A window may be longer by this factor than it aims at, to be as long as its lead-in."""
+MOST_STRETCHED = 2.0
+"""Where pauses between epochs, such as evaluations, make windows longer by more than this factor, their timed parts are
+shorter, because the time goes by where nothing is timed."""
+LEAST_STRETCHED = 0.4
+"""Timed seconds of such a window that are left at least."""
 SHORT_STEP = 0.1
 """If steps are shorter than this many seconds, going past any queue takes little time."""
 
@@ -46,12 +51,14 @@ class Costs:
         usual."""
         self._brief = brief
         self._step_seconds: dict[str, float] = {}
+        self._stretch = 1.0
 
     def with_windows_of(self, seconds: float) -> Costs:
         """The same loop in other processes, with brief windows whose timed part aims at `seconds`."""
         made = Costs(self.shape, self.expected_step({}), seconds, brief=True)
         made.heed(self.supply, regular=self.regular)
         made.most_steps = self.most_steps
+        made._stretch = self._stretch
         return made
 
     @property
@@ -65,6 +72,8 @@ class Costs:
         self._step_seconds[each.key] = step
         if each.key in AS_WRITTEN:
             self.baseline_step = step
+            if window.whole_epochs:
+                self._stretch = pauses.stretch([window])
 
     def learnt_first(self, window: Window) -> None:
         """Learn from a window that explains, before any that counts: until then, only the few steps are known in which
@@ -115,6 +124,8 @@ class Costs:
         """How long a window that counts should be, for a timed part of `seconds`. `warm`: its process has computed
         under such a setting before."""
         step, setting = self.step(each), each.as_setting()
+        if self._brief and self.epochs:
+            seconds = self._beside_pauses(seconds)
         size = schedule.window_size(
             self.shape,
             setting,
@@ -136,6 +147,11 @@ class Costs:
             return replace(size, epochs=min(size.epochs, max(1, self.most_steps // (self.shape.epoch_batches or 1))))
         # A faster setting has more steps a second, but the script has no more of them.
         return replace(size, steps=min(size.steps, max(size.unit, self.most_steps // size.unit * size.unit)))
+
+    def _beside_pauses(self, seconds: float) -> float:
+        """`seconds`, or as many fewer as pauses between epochs are longer than what a window may take."""
+        shortest = min(seconds, LEAST_STRETCHED)
+        return max(shortest, seconds * MOST_STRETCHED / max(MOST_STRETCHED, self._stretch))
 
     def explaining_size(self, each: Probe, seconds: float, most_steps: int | None, most_seconds: float) -> WindowSize:
         """The same for a window that explains: at most `most_steps` timed steps, and `most_seconds` with lead-in."""
@@ -218,8 +234,13 @@ class Costs:
         return self.whole(each, self.explaining_size(each, seconds, most_steps, most_seconds))
 
     def whole(self, each: Probe, size: WindowSize) -> float:
-        """Seconds that a window of that size is expected to take with its lead-in."""
-        return self.timed(each, size) + self._lead_in_steps(size) * self.step(each)
+        """Seconds that a window of that size is expected to take with its lead-in, and with what lies between its
+        epochs if it holds whole ones."""
+        steps = self.timed(each, size) + self._lead_in_steps(size) * self.step(each)
+        if not size.epochs:
+            return steps
+        epochs = size.epochs + size.lead_in
+        return steps + epochs * (self._stretch - 1) * self.epoch_seconds
 
     def timed(self, each: Probe, size: WindowSize) -> float:
         """Seconds that the timed part of such a window is expected to take."""

@@ -1,0 +1,54 @@
+"""What lies between epochs, by the windows that hold whole ones, and what it leaves to faster steps."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.diagnosable import window
+
+from bottleneck_doctor.documents.report import Window
+from bottleneck_doctor.measure import pauses
+
+
+def whole(epochs: int, step: float, between: float, rest: float, **others: object) -> Window:
+    """A window of whole epochs of ten steps. `rest`: the part of an epoch that is left when it is granted."""
+    seconds = 10 * epochs * step
+    took = seconds + epochs * between + rest * 10 * step
+    values = {"steps": 10 * epochs, "seconds": seconds, "whole_epochs": epochs, "started": 5.0, "ended": 5.0 + took}
+    return window(1, **{**values, "lead_in_steps": 0, "lead_in_seconds": 0.0, **others})
+
+
+@given(st.integers(1, 50), st.floats(0.001, 1.0), st.floats(0.0, 10.0), st.floats(0.0, 1.0), st.floats(0.001, 1.0))
+def test_what_lies_between_epochs_is_never_taken_for_more(
+    epochs: int, step: float, between: float, rest: float, other: float
+) -> None:
+    true = between / (between + 10 * step)
+    seen = pauses.share([whole(epochs, step, between, rest), whole(epochs, step, between, other)])
+    assert 0.0 <= seen <= true + 1e-9
+    assert seen >= min(true, 1 - 1 / max(1.0, 1 / (1 - true) - 1 / epochs)) - 1e-9
+
+
+def test_only_windows_of_whole_epochs_as_written_tell_it() -> None:
+    pausing = whole(20, 0.01, 0.5, 0.0)
+    assert pauses.share([pausing]) == pytest.approx(5 / 6, abs=0.01)
+    others: list[dict[str, object]] = [
+        {"whole_epochs": 0},
+        {"setting": {"num_workers": 2}},
+        {"mode": "phases"},
+        {"status": "failed"},
+        {"ended": None},
+    ]
+    for changed in others:
+        assert pauses.share([whole(20, 0.01, 0.5, 0.0, **changed)]) == 0.0
+    assert pauses.share([]) == 0.0
+
+
+@given(st.floats(0.001, 1.0), st.floats(0.0, 0.99))
+def test_a_gain_of_steps_is_what_the_whole_gains_by(gain: float, between: float) -> None:
+    steps = pauses.gain_of_steps(gain, between)
+    if steps is None:
+        assert between >= 1 / (1 + gain) - 1e-12
+    else:
+        assert 1 / (between + (1 - between) / (1 + steps)) == pytest.approx(1 + gain, rel=1e-6)
+        assert steps >= gain - 1e-9
