@@ -151,6 +151,7 @@ def test_two_updates_by_hand_are_one_period(guest: StartGuest) -> None:
     assert (found.rung, found.period, found.periodic) == ("backward", 2, True)
 
 
+@pytest.mark.slow(together=True)
 @pytest.mark.timed
 def test_a_loop_in_which_nothing_can_be_changed_is_measured_all_the_same(tmp_path: Path) -> None:
     shutil.copy(PROGRAMS / "manual_update.py", tmp_path / "train.py")
@@ -320,6 +321,7 @@ while True:
 )
 
 
+@pytest.mark.slow(together=True)
 def test_an_evaluation_before_training_is_no_rollout(guest: StartGuest) -> None:
     script = guest(EVALUATED_FIRST)
     found = script.found()

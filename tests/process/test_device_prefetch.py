@@ -52,6 +52,7 @@ def test_a_loop_that_moves_nothing_has_no_use_for_it(guest: StartGuest) -> None:
     assert script.window({}, steps=8).status == "ok"
 
 
+@pytest.mark.slow(together=True)
 def test_windows_of_steps_have_batches_ahead_too(guest: StartGuest) -> None:
     script = guest(MOVING, "1")
     script.found()

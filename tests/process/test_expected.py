@@ -80,6 +80,7 @@ def test_a_known_loop_is_found_in_fewer_steps(tmp_path: Path) -> None:
     assert Expected.of(again) == Expected.of(first), "a third process is told the same"
 
 
+@pytest.mark.slow(together=True)
 def test_a_loop_that_accumulates_gradients_is_seen_for_two_whole_periods(tmp_path: Path) -> None:
     first = found_in(tmp_path, ACCUMULATED, None)
     again = found_in(tmp_path, ACCUMULATED, expected_of(first))
@@ -93,6 +94,7 @@ def test_a_loop_that_does_not_come_first_is_not_expected(tmp_path: Path) -> None
     assert Expected.of(found) is None
 
 
+@pytest.mark.slow(together=True)
 def test_another_loader_than_the_expected_one_is_looked_at_as_any(tmp_path: Path) -> None:
     first = found_in(tmp_path, LOOP, None)
     known = expected_of(first)
@@ -100,6 +102,7 @@ def test_another_loader_than_the_expected_one_is_looked_at_as_any(tmp_path: Path
     assert found_in(tmp_path, LOOP, other).position == first.position
 
 
+@pytest.mark.slow(together=True)
 def test_a_loop_that_repeats_otherwise_than_expected_is_found_as_it_is(tmp_path: Path) -> None:
     known = expected_of(found_in(tmp_path, ACCUMULATED, None))
     wrong = replace(known, period=3)

@@ -88,6 +88,7 @@ def test_the_edited_program_trains_on_pictures_as_bright(guest: StartGuest, tmp_
     assert {tuple(each) for each in notes(folders[1] / "size")} == {(160, 120)}
 
 
+@pytest.mark.slow(together=True)
 def test_the_edited_program_has_it_on_already(guest: StartGuest) -> None:
     found = guest(CAMERA, "0").found()
     ((_, after),) = edited_files(ON, found).values()

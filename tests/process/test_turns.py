@@ -62,7 +62,7 @@ def steps_of(each: Side) -> list[list[float]]:
     "text",
     [
         pytest.param(STEPS.format(loader=""), id="loader", marks=pytest.mark.slow(together=True)),
-        pytest.param(STEPS.format(loader=", num_workers=1"), id="workers"),
+        pytest.param(STEPS.format(loader=", num_workers=1"), id="workers", marks=pytest.mark.slow(together=True)),
         pytest.param(BARE, id="bare"),
     ],
 )

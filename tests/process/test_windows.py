@@ -833,7 +833,10 @@ EPOCHS = {"break": 5, "next of iter": 1, "ten batches": None}
 
 
 @pytest.mark.parametrize(
-    "shape", [pytest.param("break", marks=pytest.mark.slow(together=True)), "next of iter", "ten batches"]
+    "shape", [pytest.param("break", marks=pytest.mark.slow(together=True)),
+        pytest.param("next of iter", marks=pytest.mark.slow(together=True)),
+        "ten batches",
+    ]
 )
 def test_windows_longer_than_epochs_come_to_an_end(guest: StartGuest, shape: str) -> None:
     body = SHORT[shape]
@@ -1167,7 +1170,9 @@ for step in range(60):
     [
         pytest.param(BOUNDED, True, id="loader"),
         pytest.param(BOUNDED_BARE, True, id="no loader"),
-        pytest.param(BOUNDED.replace("range(5)", "iter(range(5))"), False, id="not said"),
+        pytest.param(
+            BOUNDED.replace("range(5)", "iter(range(5))"), False, id="not said", marks=pytest.mark.slow(together=True)
+        ),
     ],
 )
 def test_the_last_step_that_the_program_says_it_makes_is_shown(guest: StartGuest, training: str, ends: bool) -> None:
