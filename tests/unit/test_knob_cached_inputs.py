@@ -325,7 +325,8 @@ def _draws_on(picture: Any) -> Any:
     return picture
 
 
-QUICK = [Image.new("RGB", (64, 64)) for _ in range(10)]
+QUICK = [Image.new("RGB", (512, 512)) for _ in range(10)]
+"""So large that a moment given to another program is no large part of what transforming them takes."""
 
 
 @pytest.mark.parametrize(
