@@ -168,7 +168,7 @@ def test_the_profiler_is_off_afterwards(guest: StartGuest, tmp_path: Path) -> No
 
 def test_a_script_that_ends_within_a_trace_ends_as_without_us(guest: StartGuest, tmp_path: Path) -> None:
     """torch kills a process that ends while its profiler runs."""
-    script = guest(PRELUDE + "for step in range(16):\n    train_on([torch.ones(4, 4)])\nprint('trained')\n")
+    script = guest(PRELUDE + "for step in range(60):\n    train_on([torch.ones(4, 4)])\nprint('trained')\n")
     script.found()
     script.session.grant(messages.Grant(1, {}, "trace", 2, 1000, 0, {"chrome_trace": str(tmp_path / "trace.json")}))
     assert script.exited().code == 0
