@@ -273,6 +273,12 @@ SUITE = (
         never=(*FILES, "slow-epoch-turn", "training-data-evaluated"),
         place=False,
     ),
+    Planted(
+        name="evaluated_each_step",
+        expected=("frequent-evaluation",),
+        never=(*FILES, "slow-epoch-turn", "training-data-evaluated"),
+        place=False,
+    ),
     Planted(name="evaluation_waits", expected=("evaluation-waits",), never=(*FILES, "training-data-evaluated")),
     Planted(name="evaluated_again", expected=("training-data-evaluated",), never=FILES, place=False),
     Planted(
@@ -297,6 +303,7 @@ SUITE = (
     _computes("tuned_first_steps", "slow-epoch-turn", "slow-start", "memory-growth"),
     _computes("long_epochs", "slow-epoch-turn", "slow-start"),
     _computes("unlabelled_batches", "frequent-evaluation", "slow-epoch-turn"),
+    _computes("scored_each_step", "frequent-evaluation", "slow-epoch-turn"),
 )
 
 INPUT = (

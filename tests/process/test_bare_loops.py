@@ -372,6 +372,21 @@ def test_evaluations_now_and_then_belong_to_no_step(guest: StartGuest) -> None:
 
 
 @pytest.mark.alone
+def test_an_evaluation_in_each_step_is_a_known_part_of_it(guest: StartGuest) -> None:
+    script = guest(EVALUATES.replace("% 40", "% 1").replace("range(3)", "range(1)").replace("0.1", "0.03"))
+    script.found()
+    done = script.window(mode="phases", lead_in=2, steps=40)
+    assert done.seconds / done.steps in lasting(0.0405, rel=0.2)
+    times = phases.step_times([done.detail], None)
+    assert times is not None
+    assert times.evaluations in (39, 40)
+    assert times.evaluation_share in lasting(0.03 / 0.0405, abs=0.08)
+    assert phases.interruption([done.detail]) is None
+    timed = script.window({}, lead_in=2, steps=20)
+    assert (timed.status, timed.steps) == ("ok", 20)
+
+
+@pytest.mark.alone
 def test_a_model_that_trains_in_evaluation_mode_is_timed_as_any(guest: StartGuest) -> None:
     script = guest(EVALUATES.replace("        model.train()\n", ""))
     script.found()

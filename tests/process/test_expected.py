@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from tests.process.driver import LOOP, PRELUDE, Guest, write
 
 from bottleneck_doctor.knobs import cached_samples, gc_freeze

@@ -833,10 +833,12 @@ EPOCHS = {"break": 5, "next of iter": 1, "ten batches": None}
 
 
 @pytest.mark.parametrize(
-    "shape", [pytest.param("break", marks=pytest.mark.slow(together=True)),
+    "shape",
+    [
+        pytest.param("break", marks=pytest.mark.slow(together=True)),
         pytest.param("next of iter", marks=pytest.mark.slow(together=True)),
         "ten batches",
-    ]
+    ],
 )
 def test_windows_longer_than_epochs_come_to_an_end(guest: StartGuest, shape: str) -> None:
     body = SHORT[shape]
@@ -854,6 +856,29 @@ def test_windows_longer_than_epochs_come_to_an_end(guest: StartGuest, shape: str
         for_nothing = "persistent_workers" in setting and "loader)" not in body
         assert event.status == ("no_effect" if for_nothing else "ok"), event.reason
         assert event.samples == 4 * event.steps
+
+
+LEFT_EARLY = repeated(
+    "for number, batch in enumerate(loader):\n    train_on(batch)\n    if number == 19: break"
+).replace("for epoch", "loader = DataLoader(Rows(1600), batch_size=4, shuffle=True)\nfor epoch", 1)
+
+
+def test_epochs_have_as_many_batches_as_the_loop_takes(guest: StartGuest) -> None:
+    script = guest(LEFT_EARLY)
+    found = script.found()
+    assert (found.epoch_batches, found.epoch_batches_seen) == (400, None)
+    assert script.window({}, lead_in=2, steps=4).epoch_batches is None
+    assert script.window({}, lead_in=2, steps=40).epoch_batches == 20
+    assert script.window({"num_workers": 1}, lead_in=0, steps=0, epochs=2).epoch_batches == 20
+
+
+def test_epochs_with_larger_batches_are_none_of_the_users(guest: StartGuest) -> None:
+    text = repeated("for batch in loader: train_on(batch)")
+    script = guest(text.replace("for epoch", "loader = DataLoader(Rows(160), batch_size=4)\nfor epoch", 1))
+    script.found()
+    assert script.window({}, lead_in=0, steps=0, epochs=2).epoch_batches == 40
+    larger = script.window({"batch_size": 8}, lead_in=0, steps=0, epochs=2)
+    assert (larger.status, larger.steps, larger.epoch_batches) == ("ok", 40, 40)
 
 
 def test_generator_that_cycles_over_a_loader(guest: StartGuest) -> None:

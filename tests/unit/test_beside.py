@@ -13,6 +13,7 @@ from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import FixOutcome
 from bottleneck_doctor.examine.beside import LEAST_ROUNDS
 from bottleneck_doctor.examine.pair_costs import PAIRS, ROUNDS
+from bottleneck_doctor.examine.time_wanted import LONGEST
 from bottleneck_doctor.fixes import allocator as fix
 from bottleneck_doctor.knobs import allocator
 
@@ -81,6 +82,29 @@ def test_there_is_no_time_for_pairs_in_a_small_budget() -> None:
     assert outcome(made).status == "cannot_tell"
     assert "time was over" in outcome(made).reason
     assert made.machine.now <= 25.0
+
+
+SLOW: dict[str, Any] = {"step": 0.9, "wait": 0.02, "start": 16.0, "loader": False}
+
+
+def among_others(speeds: dict[str, float], budget: float | None = None) -> Examined:
+    """Steps of a second and starts of many, as of a whole graph on two cores, among other settings."""
+    started = {VARIABLE: Training(**{**SLOW, "step": 0.7})}
+    return Examined(Machine(**SLOW, kernel=0.3, started_with=started, speeds=speeds), budget=budget)
+
+
+def test_where_nothing_leads_pairs_get_time_that_nobody_set() -> None:
+    made = among_others({})
+    assert outcome(made).status == "faster"
+    assert pairs_of(made, KEEPS) == PAIRS
+    assert made.machine.now < LONGEST
+    assert [text for text, _ in made.machine.noted if text.startswith("Nothing leads so far. To measure ")]
+
+
+def test_neither_where_something_leads_nor_where_the_user_set_the_time() -> None:
+    for made in (among_others({"intra_op_threads=1": 1.6}), among_others({}, budget=250.0)):
+        assert pairs_of(made, KEEPS) == 0
+        assert outcome(made).status == "cannot_tell"
 
 
 # -- where time or memory is short -------------------------------------------------------------------------------------

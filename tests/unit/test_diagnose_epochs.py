@@ -155,6 +155,21 @@ def test_what_is_only_known_by_the_mode_of_the_model_need_not_be_an_evaluation()
     assert "torch.inference_mode()" in found.advice
 
 
+def test_what_is_evaluated_in_each_step_is_a_part_of_the_steps() -> None:
+    seen = replace(STEPS, steps=20, mean_ms=100.0, evaluations=19, evaluation_share=0.45)
+    found = finding("frequent-evaluation", healthy(steps=seen))
+    assert found is not None
+    assert found.sentence == (
+        "In each step, the program puts its model into evaluation mode, for 47 ms. That is 45 % of the time."
+    )
+    assert "every tenth step" in found.advice
+    rarely = finding("frequent-evaluation", healthy(steps=replace(seen, evaluations=7)))
+    assert rarely is not None
+    assert rarely.sentence.startswith("About once in 3 steps, the program puts its model into evaluation mode, for 129")
+    assert finding("frequent-evaluation", healthy(steps=replace(seen, evaluations=1))) is None
+    assert finding("frequent-evaluation", healthy(steps=replace(seen, evaluation_share=0.05))) is None
+
+
 def test_evaluations_within_epochs_and_between_them_are_parts_of_one_time() -> None:
     """Epochs of 10 s, with 10 evaluations of 1 s and a pause of 20 s."""
     both = healthy(

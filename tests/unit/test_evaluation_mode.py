@@ -19,8 +19,9 @@ class Watched:
         self.steps.roots.append(self.model)
         self.told: list[str] = []
         self.between = False
+        self.within: list[bool] = []
         began, ended = (lambda said=said: self.told.append(said) for said in ("began", "ended"))
-        self.mode = EvaluationMode(self.steps, began, ended, lambda: self.between)
+        self.mode = EvaluationMode(self.steps, began, ended, self.within.append, lambda: self.between)
         self.mode.watch()
 
     def trains(self, passes: int = RARE) -> None:
@@ -49,12 +50,14 @@ def test_it_is_told_between_steps(watched: Watched) -> None:
     assert watched.told == ["began", "ended"] * 2
 
 
-def test_a_model_that_changes_in_every_step_is_not_told(watched: Watched) -> None:
+def test_a_model_that_changes_in_every_step_is_told_to_be_a_part_of_it(watched: Watched) -> None:
     for _ in range(4 * RARE):
+        watched.model.eval()
         watched.model.eval()
         watched.model.train()
         watched.trains(1)
     assert watched.told == []
+    assert watched.within == [True, False] * 4 * RARE
 
 
 def test_between_epochs_it_is_told_however_few_steps_an_epoch_has(watched: Watched) -> None:
@@ -76,7 +79,7 @@ def test_other_models_and_parts_are_not_told(watched: Watched) -> None:
     other = threading.Thread(target=watched.model.eval)
     other.start()
     other.join()
-    assert watched.told == []
+    assert (watched.told, watched.within) == ([], [])
 
 
 def test_one_that_goes_on_in_evaluation_mode_is_told_once(watched: Watched) -> None:

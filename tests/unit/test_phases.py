@@ -45,6 +45,7 @@ def detail(**changes: Any) -> dict[str, Any]:
         "synchronising": [{"name": ".item()", "file": "/a/train.py", "line": 7, "count": 4, "seconds": 0.2}],
         "garbage": {"collections": 2, "seconds": 0.4},
         "exchanges": None,
+        "evaluations": {"times": 0, "seconds": 0.0},
         "frozen": [],
         "loading": {
             "num_workers": 2,

@@ -388,3 +388,19 @@ def test_a_lead_in_may_take_three_times_as_long_as_planned() -> None:
     made.measure(Noting(OK), AS_WRITTEN)  # type: ignore[arg-type]
     assert granted[1].epochs
     assert granted[1].most_lead_in_seconds == 0.0, "an epoch is led in with from its start to its end"
+
+
+def test_an_epoch_is_as_long_as_windows_show() -> None:
+    selection, made = make()
+    made.measure(Told(OK), AS_WRITTEN)  # type: ignore[arg-type]
+    assert (made.epoch_seen, selection.measured.epoch_batches) == (None, FOUND.epoch_length)
+    made.measure(Told(replace(OK, epoch_batches=6)), ONE)  # type: ignore[arg-type]
+    assert (made.epoch_seen, selection.measured.epoch_batches, made.costs.shape.epoch_batches) == (6, 6, 6)
+    assert not made.costs.epochs, "a window as written was counted that is no whole epoch"
+
+
+def test_windows_are_whole_epochs_if_epochs_turn_out_to_be_short_before_one_is_counted() -> None:
+    selection, made = make()
+    made.explain(Told(replace(OK, epoch_batches=6)), probe("sampled", {}, mode="sampled"), 1.0, {})  # type: ignore[arg-type]
+    assert made.costs.epochs
+    assert selection.measured.epoch_batches == 6

@@ -161,7 +161,7 @@ class Evidence:
     @property
     def epoch_seconds(self) -> float | None:
         """Seconds that the steps of one epoch take, without the pause after them."""
-        batches = self.baseline.epoch_batches if self.baseline is not None else self.found.epoch_batches
+        batches = self.baseline.epoch_batches if self.baseline is not None else self.found.epoch_length
         return batches * self.step_ms / 1000 if batches and self.step_ms else None
 
     @property

@@ -29,7 +29,8 @@ class StepTimes:
     """How regular the steps as written are. Milliseconds; `jitter` is p95 over p50; `outliers` lie over 3 sigma.
 
     `ready_share`: part of the batches that lay ready when asked for. `first_step_seconds`: from the start of the
-    process to the first step.
+    process to the first step. `evaluations`: how often the model was in evaluation mode within these steps, and
+    `evaluation_share`: the part of their time that this took.
     """
 
     steps: int
@@ -42,6 +43,8 @@ class StepTimes:
     wait_p95_ms: float
     ready_share: float
     first_step_seconds: float | None
+    evaluations: int = 0
+    evaluation_share: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ as a claim needs processes.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import random
 from collections import Counter
@@ -20,7 +21,7 @@ from statistics import fmean
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting, Window
-from bottleneck_doctor.examine import time_wanted
+from bottleneck_doctor.examine import telling, time_wanted
 from bottleneck_doctor.examine.likeliest import LOST
 from bottleneck_doctor.examine.pair_costs import BURN_IN_WINDOWS, PAIRS, ROUNDS, one_pair
 from bottleneck_doctor.examine.selection import Selection
@@ -81,12 +82,12 @@ class Beside:
         kernel = self._kernel_seconds(live)
         self._looked = None if kernel is None else (self._starter.budget.now(), kernel)
 
-    def set_apart(self, live: Live, known: Costs, *, alone: bool) -> None:
+    def set_apart(self, live: Live, known: Costs, *, alone: bool, spare: float = 0.0) -> None:
         """Reserve time for the settings that can pay, by what `look_at` has seen since, unless it would be too much.
 
         All settings are measured at once if memory and time allow, otherwise fewer; then a setting that clearly loses
         makes room for the next. `known`: what windows of the training as written cost. `alone`: nothing else will be
-        measured any more.
+        measured any more. `spare`: seconds that may be added to the budget for them.
         """
         budget = self._starter.budget
         kernel = self._kernel_seconds(live)
@@ -99,12 +100,18 @@ class Beside:
         self._known = known
         most = (1.0 if alone else MOST_OF_THE_TIME) * budget.left()
         here = min(settings, self._most_at_once(live))
-        for design in (Design(here, ROUNDS), Design(here, LEAST_ROUNDS), Design(1, LEAST_ROUNDS)):
+        designs = Design(here, ROUNDS), Design(here, LEAST_ROUNDS), Design(1, LEAST_ROUNDS)
+        for added, design in itertools.product(sorted({0.0, spare}), designs):
             pair = self._pair_seconds(design)
-            if 0 < design.at_once <= here and PAIRS * pair <= most:
+            lacking = max(0.0, PAIRS * pair - most)
+            if 0 < design.at_once <= here and lacking <= added:
                 self._design = replace(design, thin=design != Design(settings, ROUNDS))
+                if lacking:
+                    budget.extend(lacking)
+                    self._starter.progress.note(telling.pairs(self._selection.to_start(), lacking))
                 # One more pair for each setting that waits until another one loses and makes room.
-                self._allowance = budget.reserve(min(most, (PAIRS + settings - design.at_once) * pair), inside=True)
+                seconds = (PAIRS + settings - design.at_once) * pair
+                self._allowance = budget.reserve(min(most + lacking, seconds), inside=True)
                 return
 
     def _pair_seconds(self, design: Design) -> float:

@@ -212,7 +212,8 @@ class Blocks:
         if exploring and self.selection.chosen_after:
             # Only this session chooses, so that the later ones confirm a choice that they did not make.
             self.selection.climb(one_more=not scarce)
-            self.beside.set_apart(live, self.prober.costs, alone=not self.wanted())
+            spare = going_on.for_pairs(self.selection, self._budget, asked=self._asked)
+            self.beside.set_apart(live, self.prober.costs, alone=not self.wanted(), spare=spare)
             self._ask_for_time()
             if self._sessions is None:
                 self._plan_the_rest(live)

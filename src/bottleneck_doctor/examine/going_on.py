@@ -33,6 +33,12 @@ def askable(budget: Budget, *, asked: bool) -> float:
     return 0.0 if asked or budget.strict or budget.total is None else max(0.0, time_wanted.LONGEST - budget.total)
 
 
+def for_pairs(selection: Selection, budget: Budget, *, asked: bool) -> float:
+    """Seconds that may be asked for pairs of processes, once the first process is done: half of what may be asked for
+    at all. None where something leads already; elsewhere what pairs measure may be all that helps."""
+    return 0.0 if Leading.of(selection).setting is not None else askable(budget, asked=asked) / 2
+
+
 def kept(budget: Budget, processes: int, start_seconds: float, windows_seconds: float, *, asked: bool) -> float:
     """Seconds that the first process leaves to the others that a claim needs, each of which needs so many for its
     windows. What may be asked for is theirs. It is granted only if it is enough with a margin, and with time for a

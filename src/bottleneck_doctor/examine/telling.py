@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
@@ -95,6 +97,12 @@ def longer(want: Wanted, step_seconds: float, start_seconds: float, total: float
             why += f" because measurements of the same training differ by {words.share_text(want.spread)}"
     minutes = words.count_text(max(1, round(total / 60)), "minute")
     return f"{why}: about {minutes} in all. Ctrl-C ends the examination, with a report of what is known by then"
+
+
+def pairs(settings: Sequence[Setting], more: float) -> str:
+    """The note that pairs of processes take `more` seconds than there were for them."""
+    said = words.listed([words.setting_text(each) for each in settings])
+    return f"Nothing leads so far. To measure {said} as well takes {words.duration_text(more)} more"
 
 
 def too_long(step_seconds: float, start_seconds: float, budget: float) -> str:

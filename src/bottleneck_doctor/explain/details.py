@@ -172,6 +172,13 @@ class Exchanges(TypedDict):
     updates: int
 
 
+class StepEvaluations(TypedDict):
+    """How often the model was in evaluation mode within steps, and the seconds of that."""
+
+    times: int
+    seconds: float
+
+
 class TimedPart(TypedDict):
     """Seconds in the calls of one module."""
 
@@ -201,6 +208,7 @@ class PhasesDetail(TypedDict):
     synchronising: list[Synchronising]
     garbage: Garbage
     exchanges: Exchanges | None
+    evaluations: StepEvaluations
     frozen: list[Frozen]
     loading: Loading | None
     loading_missing: str

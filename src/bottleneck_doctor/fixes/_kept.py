@@ -49,13 +49,13 @@ def _epochs(found: Found) -> float | None:
     """How many epochs the run has, where the program says so."""
     if found.run_epochs is not None:
         return found.run_epochs
-    return found.run_steps / found.epoch_batches if found.run_steps is not None and found.epoch_batches else None
+    return found.run_steps / found.epoch_length if found.run_steps is not None and found.epoch_length else None
 
 
 def _in_epochs(found: Found, name: str) -> float:
     """How many epochs as written preparing all samples takes."""
     preparation = knobs.preparation({name: True}, found)
     steps = found.step_seconds[len(found.step_seconds) // 2 :]
-    if preparation is None or not found.epoch_batches or not sum(steps):
+    if preparation is None or not found.epoch_length or not sum(steps):
         return 1.0
-    return preparation.seconds / (found.epoch_batches * sum(steps) / len(steps))
+    return preparation.seconds / (found.epoch_length * sum(steps) / len(steps))

@@ -228,11 +228,13 @@ def with_phases(sample: PairSample, both: SideBySide) -> PairSample:
 def sample_of(some: SideBySide, live: Live, told: Mapping[str, float] | None) -> SideSample:
     """What a process showed. `told`: its phases, None if they could not be timed."""
     some.note_memory(live)
-    shape = schedule.shape_of(live.loop)
+    shape, seen = schedule.shape_of(live.loop), some.prober(live).epoch_seen
+    # What only one side has seen would make it look slower, or faster, where starting an epoch costs much.
+    all_seen = all(some.prober(each).epoch_seen for each in some.lives)
     return SideSample(
         windows=some.windows(live),
         has_loader=live.loop.has_loader,
-        epoch_batches=shape.epoch_batches if shape.served else None,
+        epoch_batches=(seen if all_seen else shape.epoch_batches) if shape.served else None,
         first_step=live.loop.setup_seconds or None,
         peak_bytes=_host_bytes(live),
         device_bytes=some.prober(live).device_bytes,

@@ -80,6 +80,15 @@ class Costs:
         the loop was found."""
         self.baseline_step = window.seconds / window.steps
 
+    def learnt_epoch(self, batches: int, *, anew: bool) -> None:
+        """Learn how many batches an epoch has. `anew`: decide once more whether windows are whole epochs."""
+        if batches == self.shape.epoch_batches:
+            return
+        self.shape = replace(self.shape, epoch_batches=batches)
+        if anew:
+            self.epochs = schedule.whole_epochs(self.shape, self.baseline_step, self.window_seconds)
+            self.heed(self.supply, regular=self.regular)
+
     def heed(self, supply: Supply | None, *, regular: bool) -> None:
         """Learn how batches come to the training as written, and whether all of its steps take equally long."""
         self.supply, self.regular = supply, regular

@@ -66,6 +66,8 @@ def step_times(details: Sequence[Detail], first_step_seconds: float | None) -> S
     mean = math.fsum(steps) / len(steps)
     deviation = math.sqrt(math.fsum((each - mean) ** 2 for each in steps) / len(steps))
     p50, p95 = quantile(steps, 0.5), quantile(steps, 0.95)
+    evaluating = math.fsum(detail["evaluations"]["seconds"] for detail in details)
+    total = math.fsum(detail["seconds"] for detail in details)
     return StepTimes(
         steps=len(steps),
         mean_ms=1000 * mean,
@@ -77,6 +79,8 @@ def step_times(details: Sequence[Detail], first_step_seconds: float | None) -> S
         wait_p95_ms=1000 * quantile(waits, 0.95) if waits else 0.0,
         ready_share=ready / len(waits) if waits else 1.0,
         first_step_seconds=first_step_seconds,
+        evaluations=sum(detail["evaluations"]["times"] for detail in details),
+        evaluation_share=min(1.0, evaluating / total) if total > 0 else 0.0,
     )
 
 

@@ -70,6 +70,8 @@ class Prober:
         self.device_bytes: int | None = None
         self.device_reserved_bytes: int | None = None
         """The most bytes of device memory that tensors used, and that the allocator held; None without a device."""
+        self.epoch_seen: int | None = None
+        """Batches of an epoch, as windows showed; None until two epochs agreed."""
         self.keeps_workers = False
         """Whether workers go on from one window to the next that loads in the same way."""
         self.keeps_losses = False
@@ -248,6 +250,8 @@ class Prober:
                 return messages.Trouble(text=f"window {self._number} was granted, and {event.window} ended")
             self._runnable = queue.mean(event.stretches)
             self.losses |= {int(step): loss for step, loss in event.losses}
+            if event.epoch_batches:
+                self._learn_epoch(event.epoch_batches)
             self.device_bytes = _larger(self.device_bytes, event.device_bytes)
             self.device_reserved_bytes = _larger(self.device_reserved_bytes, event.device_reserved_bytes)
         if event is None or isinstance(event, Hung):
@@ -255,6 +259,12 @@ class Prober:
             if event is None:
                 raise OutOfTime
         return event
+
+    def _learn_epoch(self, batches: int) -> None:
+        """The loop takes so many batches in an epoch, whatever its loader says. What kind of window it takes stays, if
+        one was counted already: the two kinds are not compared."""
+        self.epoch_seen = self._measured.epoch_batches = batches
+        self.costs.learnt_epoch(batches, anew=not self.has_baseline())
 
     def _longest_last_step(self, step: float) -> float:
         """Seconds to wait for another step after the last one that the program says it makes. It may say too little, so

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._evidence import SEEN_OFTEN, Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, LARGE, Rule, Statement
 from bottleneck_doctor.diagnose.epochs._gradients import KEPT, WITHOUT_GRADIENTS, keeps_graphs
 from bottleneck_doctor.wording import words
@@ -15,11 +15,16 @@ ADVICE = (
 ADVICE_BY_MODE = "If it evaluates there, let it do so after more steps, or on fewer batches."
 """Where it may also generate samples, or collect what it trains on next."""
 
+ADVICE_WITHIN_STEPS = "If it evaluates there, let it do so after every tenth step, or less often."
+
+EACH = 1.2
+"""Steps to an evaluation up to which each has one: a window may begin or end between a step and its evaluation."""
+
 
 def judge(evidence: Evidence) -> Statement | None:
     seen, step = evidence.interruption, evidence.step_ms
     if seen is None or not step:
-        return None
+        return _within_steps(evidence)
     share = evidence.evaluating_seconds / evidence.seconds_of_a_step
     if share < LARGE:
         return None
@@ -44,6 +49,34 @@ def judge(evidence: Evidence) -> Statement | None:
         weight=share,
         advice=f"{WITHOUT_GRADIENTS} {advice}" if kept else advice,
         clause=f"spends {words.share_text(share)} of the time {where}",
+    )
+
+
+def _within_steps(evidence: Evidence) -> Statement | None:
+    """A loop that evaluates after each of its steps, or after every second: no step could be told from that."""
+    seen = evidence.steps
+    if seen is None or seen.evaluations < SEEN_OFTEN:
+        return None
+    share = seen.evaluation_share * evidence.in_steps
+    if share < LARGE:
+        return None
+    every = seen.steps / seen.evaluations
+    seconds = seen.evaluation_share * seen.mean_ms / 1000 * every
+    often = "In each step" if every < EACH else f"About once in {words.count_text(round(every), 'step')}"
+    return Statement(
+        sentence=(
+            f"{often}, the program puts its model into evaluation mode, for "
+            f"{words.duration_text(seconds)}. That is {words.share_text(share)} of the time."
+        ),
+        figures={
+            "evaluation_share": share,
+            "evaluation_seconds": seconds,
+            "steps_between_evaluations": every,
+            "evaluations_seen": float(seen.evaluations),
+        },
+        weight=share,
+        advice=ADVICE_WITHIN_STEPS,
+        clause=f"spends {words.share_text(share)} of the time with the model in evaluation mode",
     )
 
 

@@ -20,22 +20,27 @@ RARE = 4
 
 
 class EvaluationMode:
-    """`began` is called before the model changes to evaluation mode, `ended` after it has changed back. `between`:
-    whether an epoch is over and the next has not begun, so that nothing can be a part of a step."""
+    """`began` is called before the model changes to evaluation mode, `ended` after it has changed back. `within` is
+    called in their place, with True and then with False, where that is a part of the steps. `between`: whether an epoch
+    is over and the next has not begun, so that nothing can be a part of a step."""
 
     def __init__(
         self,
         steps: Steps,
         began: Callable[[], None],
         ended: Callable[[], None],
+        within: Callable[[bool], None],
         between: Callable[[], bool] = lambda: False,
     ) -> None:
         self._steps = steps
         self._between = between
         self._began = began
         self._ended = ended
+        self._within = within
         self._model: Any = None
         """The one in evaluation mode; None while it trains."""
+        self._in_step: Any = None
+        """The same, where that is a part of the steps."""
         self._backwards = steps.own_backwards
         """How many there were when it last began to train."""
         self._thread = threading.get_ident()
@@ -47,7 +52,7 @@ class EvaluationMode:
     def give_up(self) -> None:
         """The program trains in evaluation mode: it says nothing there."""
         self._patches.take_off()
-        self._model = None
+        self._model = self._in_step = None
 
     def _watching(self, original: Any) -> Any:
         models = {id(root) for root in self._steps.roots}  # Which `Steps` holds.
@@ -67,15 +72,21 @@ class EvaluationMode:
         return train
 
     def _leaves(self, model: Any) -> None:
-        if self._model is not None:
+        if self._model is not None or self._in_step is not None:
             return
         before, self._backwards = self._backwards, self._steps.own_backwards
         if self._backwards - before >= RARE or self._between():
             self._model = model
             self._began()
+        else:
+            self._in_step = model
+            self._within(True)
 
     def _returns(self, model: Any) -> None:
         self._backwards = self._steps.own_backwards
         if model is self._model:
             self._model = None
             self._ended()
+        elif model is self._in_step:
+            self._in_step = None
+            self._within(False)

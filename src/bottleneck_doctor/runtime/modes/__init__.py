@@ -54,6 +54,9 @@ class Mode:
     def step_ended(self) -> None:
         """A step is done; called in lead-in too."""
 
+    def evaluates(self, on: bool) -> None:
+        """The model comes into evaluation mode within a step, or trains again."""
+
     def detail(self) -> Dict[str, Any]:
         """What was found, as JSON values."""
         return {}

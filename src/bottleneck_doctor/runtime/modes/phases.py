@@ -7,6 +7,7 @@ Hooks are on only while the window runs. The result, with times in seconds:
 - `garbage`: `collections`, `seconds`
 - `exchanges`: `passes` (backward), `exchanged` (those of them that exchanged gradients with other processes), `updates`
   (of optimizers), or None
+- `evaluations`: `times`, `seconds` of evaluating within steps
 - `frozen`: what the model's frozen parts take (see `FrozenParts.detail`)
 - `loading` (see `LoadingRecorder.detail`) or None, and then `loading_missing` says why
 - `timeline`: `seconds`, `events` of `[lane, kind, start, seconds, batch]`, or None
@@ -30,6 +31,7 @@ from ..process.originals import get_frame, now
 from ..process.patches import Patches
 from . import Mode
 from .communication import Communication
+from .evaluating import StepEvaluations
 from .frozen import FrozenParts
 from .loading import LoadingRecorder
 from .stopwatch import (
@@ -62,6 +64,7 @@ class Phases(Mode, Watch):
         self._loading: Optional[LoadingRecorder] = None
         self._communication = Communication(context.steps.roots)
         self._frozen = FrozenParts(context.steps.roots, synchronise)
+        self._evaluations = StepEvaluations(context.steps, synchronise)
         self._thread = threading.get_ident()
         self._wait = -1
         self._asked = 0.0
@@ -140,6 +143,7 @@ class Phases(Mode, Watch):
     def interrupted(self, at: float) -> None:
         if self.context.feed is not None:
             self._close_step(at)
+        self._evaluations.forget()
         self._clock.stop(at)
         if self._loading is not None:
             self._loading.stopped()
@@ -166,6 +170,14 @@ class Phases(Mode, Watch):
 
     def step_ended(self) -> None:
         self._close_step()
+
+    def evaluates(self, on: bool) -> None:
+        if not self._clock.running:
+            self._evaluations.forget()
+        elif on:
+            self._evaluations.begin()
+        else:
+            self._evaluations.end()
 
     def _close_step(self, at: Optional[float] = None) -> None:
         if self._clock.running and self._holding:
@@ -302,6 +314,7 @@ class Phases(Mode, Watch):
             "synchronising": self._values.detail(),
             "garbage": {"collections": self._collections, "seconds": self._collecting},
             "exchanges": None if exchanges is None else {**exchanges, "updates": self._updates},
+            "evaluations": self._evaluations.detail(),
             "frozen": self._frozen.detail(),
             "timeline": timeline,
             "epoch_pause": {**self.context.pauses.totals(), **self.context.evaluated.totals()},

@@ -33,7 +33,7 @@ class BareServer:
         self._steps = steps
         self._paused_at: Optional[float] = None
         """When the model was put into evaluation mode; None while it trains."""
-        self._evaluation = EvaluationMode(steps, self._evaluation_begins, self._evaluation_ended)
+        self._evaluation = EvaluationMode(steps, self._evaluation_begins, self._evaluation_ended, self._evaluates)
         if loop.period == 1:  # Where other work comes in a rhythm, windows hold whole periods.
             self._evaluation.watch()
         self._failure = ""
@@ -98,6 +98,10 @@ class BareServer:
         )
         if self._run is not None:
             self._run.resume(0.0 if trained else seconds)
+
+    def _evaluates(self, on: bool) -> None:
+        if self._run is not None:
+            self._run.mode.evaluates(on)
 
     def _trains_in_evaluation_mode(self) -> None:
         """A step has ended, so the model is in this mode for another reason, such as frozen statistics."""

@@ -58,7 +58,10 @@ class LoaderServer:
         self._paused_at: Optional[float] = None
         self._by_mode = False
         """Whether nothing but the model's evaluation mode tells of that pause. It may be a part of a step."""
-        EvaluationMode(steps, self._evaluation_begins, self._evaluation_ended, lambda: self._over).watch()
+        mode = EvaluationMode(
+            steps, self._evaluation_begins, self._evaluation_ended, self._evaluates, lambda: self._over
+        )
+        mode.watch()
         self._ended_at = 0.0
         self._steps_begun = self._steps_ended = steps.optimizer_steps
         self._trailing = 0.0
@@ -99,6 +102,11 @@ class LoaderServer:
 
     def _evaluation_ended(self) -> None:
         self._context.pauses.evaluation_mode(now(), on=False)
+
+    def _evaluates(self, on: bool) -> None:
+        """The same within a step."""
+        if self._windows.run is not None:
+            self._windows.run.mode.evaluates(on)
 
     def _pause_begins(self) -> None:
         if self._paused_at is not None:
@@ -196,6 +204,8 @@ class LoaderServer:
         if not self._over:
             # The user left the last epoch early; its end can't be seen, so the pause after it counts. The first time
             # that this happens at a certain batch, its step ends with the optimizer's; from then on it isn't timed.
+            if self._delivered >= SHORTEST_EPOCH:
+                self._had_epoch()
             known = self._delivered == self._stops_after or self._delivered < SHORTEST_EPOCH
             self._stops_after = self._delivered if self._delivered >= SHORTEST_EPOCH else None
             trained = self._steps.optimizer_ended_at
@@ -215,12 +225,17 @@ class LoaderServer:
         self._over = False
         self._windows.epoch_begins()
 
+    def _had_epoch(self) -> None:
+        if self._delivered and not self._windows.runs_otherwise():
+            self._training.had_epoch(self._delivered)
+
     def _lags(self) -> bool:
         """Whether the epoch ended before its last batch was trained on, in a loop with one step for each batch."""
         return self._steps_ended - self._steps_begun == self._delivered - 1 > 0
 
     def _end_epoch(self, at: Optional[float]) -> None:
         self._over = True
+        self._had_epoch()
         self._liveness.away()
         self._ended_at, self._steps_ended = now(), self._steps.optimizer_steps
         self._stops_after = None

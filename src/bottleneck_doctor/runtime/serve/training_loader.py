@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import Any, Dict
+from typing import Any, Dict, Optional, Tuple
 
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
 
@@ -46,6 +46,8 @@ class TrainingLoader:
         self._others_since = (-1, 0)
         """The position of the training loader when the others were first used, and the steps made by then."""
         self._others_batches = 0
+        self._epochs: Tuple[int, int] = (0, 0)
+        """Batches of the last two epochs."""
         self._companions = {
             key
             for key, record in steps.records.items()
@@ -68,6 +70,16 @@ class TrainingLoader:
         self.loader = loader
         self.stream = IndexStream(loader._index_sampler)
         return True
+
+    def had_epoch(self, batches: int) -> None:
+        """The loop took so many batches in an epoch that is over, all of them or only the first."""
+        self._epochs = (self._epochs[1], batches)
+
+    @property
+    def epoch_batches(self) -> Optional[int]:
+        """How many batches the loop takes in an epoch, if the last two epochs agree; None if that is not known."""
+        before, last = self._epochs
+        return last if last and before == last else None
 
     def has_same_data(self, loader: Any) -> bool:
         """Whether this loader goes through the training data: it is the training loader, or gives all samples of the

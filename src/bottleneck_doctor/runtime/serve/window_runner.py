@@ -62,6 +62,10 @@ class WindowRunner:
         """Whether the current window runs the user's own setting."""
         return self.run is not None and not self.run.grant.setting
 
+    def runs_otherwise(self) -> bool:
+        """Whether the current epoch is measured as a whole under a setting, which may make it shorter or longer."""
+        return self.measures_epoch() and not self.runs_as_written()
+
     def measures_epoch(self) -> bool:
         """Whether the current epoch is measured as a whole."""
         return isinstance(self.run, EpochRun) and self.run.running
@@ -138,7 +142,8 @@ class WindowRunner:
     def _ask_next(self) -> Grant:
         report, self._report = self._report, None
         if report is not None:
-            report = replace(report, position=self._training.position)
+            training = self._training
+            report = replace(report, position=training.position, epoch_batches=training.epoch_batches)
         return self._ask(report)
 
     def _epoch_of_idle_over(self) -> None:

@@ -110,8 +110,13 @@ class Found:
 
     @property
     def epoch_length(self) -> Optional[int]:
-        """Batches of an epoch: as many as were seen, or else as the loader says; None if nobody knows."""
-        return self.epoch_batches_seen or self.epoch_batches
+        """Batches of an epoch: as many as were seen, or else as trainer or loader say; None if nobody knows."""
+        return self.epoch_batches_seen or self._told_epoch() or self.epoch_batches
+
+    def _told_epoch(self) -> Optional[int]:
+        """As many as a trainer says that counts both epochs and steps: it may take a part of its loader's batches."""
+        epochs, steps = self.run_epochs, self.run_steps
+        return steps // epochs if epochs and steps and steps % epochs == 0 else None
 
     @property
     def run_ends(self) -> Optional[int]:
@@ -166,7 +171,8 @@ class End:
 class WindowDone:
     """What a window measured. `status` is `ok`, `failed` or `no_effect`; `reason` says why it is not `ok`.
 
-    `position` counts batches (or steps) as `Found` does. `device_bytes`: the most memory that tensors have had on a
+    `position` counts batches (or steps) as `Found` does. `epoch_batches`: how many batches the loop takes in an epoch,
+    if the last two epochs agree; the loader may have more. `device_bytes`: the most memory that tensors have had on a
     device so far, `device_reserved_bytes`: that the allocator has held; None where there is no device. `peak_bytes`:
     the most memory that this process has held so far, `workers_bytes`: what its workers share with nobody at the end of
     the window; None where that is not known.
@@ -194,6 +200,7 @@ class WindowDone:
     ended: float = 0.0
     detail: Dict[str, Any] = field(default_factory=dict)
     position: int = 0
+    epoch_batches: Optional[int] = None
     device_bytes: Optional[int] = None
     device_reserved_bytes: Optional[int] = None
     peak_bytes: Optional[int] = None
