@@ -335,6 +335,38 @@ while True:
 )
 
 
+COUNTED = (
+    PRELUDE
+    + """
+batches = int(sys.argv[1])
+loader = DataLoader(Rows(4 * batches), batch_size=4)
+for epoch in range(100000):
+    source = iter(loader)
+    for _ in range(batches):
+        train_on(next(source))
+        time.sleep(0.02)
+    time.sleep(0.06)
+"""
+)
+"""As a trainer that counts its batches, and asks for no more once an epoch is over."""
+
+
+@pytest.mark.parametrize("batches", ["1", "2"])
+def test_the_pause_after_an_epoch_of_a_batch_or_two_is_known(guest: StartGuest, batches: str) -> None:
+    script = guest(COUNTED, batches)
+    found = script.found()
+    assert found.epoch_length == int(batches)
+    done = script.window({}, mode="timed", lead_in=0, steps=0, epochs=6)
+    assert (done.status, done.steps, done.epoch_batches) == ("ok", 6 * int(batches), int(batches))
+    explained = script.window({}, mode="phases", lead_in=2, steps=12)
+    assert explained.status == "ok", explained.reason
+    pause = phases.epoch_pause([explained.detail])
+    assert pause is not None
+    assert pause.seen >= 6
+    # Where the last step ends is seen by its optimizer, so what the loop does behind it counts as the pause.
+    assert pause.rest in lasting(0.08, abs=0.02)
+
+
 def test_pauses_are_no_part_of_a_step(guest: StartGuest) -> None:
     script = guest(PAUSES)
     script.found()

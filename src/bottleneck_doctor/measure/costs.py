@@ -56,10 +56,14 @@ class Costs:
     def with_windows_of(self, seconds: float) -> Costs:
         """The same loop in other processes, with brief windows whose timed part aims at `seconds`."""
         made = Costs(self.shape, self.expected_step({}), seconds, brief=True)
-        made.heed(self.supply, regular=self.regular)
-        made.most_steps = self.most_steps
-        made._stretch = self._stretch
+        made.take_over(self)
         return made
+
+    def take_over(self, known: Costs) -> None:
+        """Take over what other processes with the same loop have shown, but for how long its steps take."""
+        self.heed(known.supply, regular=known.regular)
+        self.most_steps = known.most_steps
+        self._stretch = known._stretch
 
     @property
     def epoch_seconds(self) -> float:

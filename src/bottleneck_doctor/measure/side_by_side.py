@@ -245,6 +245,5 @@ def _prober(
     step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
     costs = Costs(schedule.shape_of(found), step, window_seconds, brief=brief)
     if known is not None:
-        costs.heed(known.supply, regular=known.regular)
-        costs.most_steps = known.most_steps
+        costs.take_over(known)
     return Prober(Measurements(found), costs, budget.patient(), run_queue=outside.run_queue)

@@ -177,7 +177,7 @@ class LoaderServer:
         self._liveness.reached(self._training.position)
         self._steps.batches += 1
         iterator._num_yielded += 1
-        if self._delivered == self._stops_after:
+        if self._delivered == self._stops_after or (self._delivered < SHORTEST_EPOCH and self._is_whole()):
             self._epoch_ended(now(), as_written)
             self._liveness.away()
         return batch
@@ -204,7 +204,7 @@ class LoaderServer:
         if not self._over:
             # The user left the last epoch early; its end can't be seen, so the pause after it counts. The first time
             # that this happens at a certain batch, its step ends with the optimizer's; from then on it isn't timed.
-            if self._delivered >= SHORTEST_EPOCH:
+            if self._delivered >= SHORTEST_EPOCH or self._is_whole():
                 self._had_epoch()
             known = self._delivered == self._stops_after or self._delivered < SHORTEST_EPOCH
             self._stops_after = self._delivered if self._delivered >= SHORTEST_EPOCH else None
@@ -224,6 +224,10 @@ class LoaderServer:
         self._delivered = 0
         self._over = False
         self._windows.epoch_begins()
+
+    def _is_whole(self) -> bool:
+        """Whether the loop has taken all that the loader has. It may ask for no more, as trainers do that count."""
+        return self._delivered == self._training.length
 
     def _had_epoch(self) -> None:
         if self._delivered and not self._windows.runs_otherwise():
