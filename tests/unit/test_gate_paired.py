@@ -43,6 +43,7 @@ class Trains:
         self.block = 0
         self.device_bytes = self.device_reserved_bytes = None
         self.losses: dict[int, float] = {}
+        self.epoch_seen: int | None = None
         self.granted = 0
         self._lasts = lasts
         self._over = over
@@ -130,6 +131,15 @@ def test_what_both_have_shown_before_still_counts(lives: tuple[Live, Live]) -> N
         live.own_bytes = 1 << 30
     sample = made.measure()
     assert sample.base.peak_bytes == sample.head.peak_bytes == 1 << 30
+
+
+def test_epochs_are_as_long_as_both_sides_have_seen_and_not_as_one_has(lives: tuple[Live, Live]) -> None:
+    for base, head in ((30, 30), (30, None)):
+        made = Pair(lives, base=(1000, END), head=(1000, END))
+        made.trains[0].epoch_seen, made.trains[1].epoch_seen = base, head
+        sample = made.measure()
+        expected = FOUND.epoch_length if head is None else 30
+        assert (sample.base.epoch_batches, sample.head.epoch_batches) == (expected, expected)
 
 
 def test_a_pair_without_windows_is_lost(lives: tuple[Live, Live]) -> None:
