@@ -93,15 +93,16 @@ def among_others(speeds: dict[str, float], budget: float | None = None) -> Exami
     return Examined(Machine(**SLOW, kernel=0.3, started_with=started, speeds=speeds), budget=budget)
 
 
-def test_where_nothing_leads_pairs_get_time_that_nobody_set() -> None:
-    made = among_others({})
+@pytest.mark.parametrize("speeds", [{}, {"intra_op_threads=1": 1.05}])
+def test_where_nothing_leads_by_much_pairs_get_time_that_nobody_set(speeds: dict[str, float]) -> None:
+    made = among_others(speeds)
     assert outcome(made).status == "faster"
     assert pairs_of(made, KEEPS) == PAIRS
     assert made.machine.now < LONGEST
-    assert [text for text, _ in made.machine.noted if text.startswith("Nothing leads so far. To measure ")]
+    assert [text for text, _ in made.machine.noted if text.startswith("Nothing leads by much so far. To measure ")]
 
 
-def test_neither_where_something_leads_nor_where_the_user_set_the_time() -> None:
+def test_neither_where_something_leads_by_much_nor_where_the_user_set_the_time() -> None:
     for made in (among_others({"intra_op_threads=1": 1.6}), among_others({}, budget=250.0)):
         assert pairs_of(made, KEEPS) == 0
         assert outcome(made).status == "cannot_tell"

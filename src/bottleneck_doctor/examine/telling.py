@@ -102,7 +102,7 @@ def longer(want: Wanted, step_seconds: float, start_seconds: float, total: float
 def pairs(settings: Sequence[Setting], more: float) -> str:
     """The note that pairs of processes take `more` seconds than there were for them."""
     said = words.listed([words.setting_text(each) for each in settings])
-    return f"Nothing leads so far. To measure {said} as well takes {words.duration_text(more)} more"
+    return f"Nothing leads by much so far. To measure {said} as well takes {words.duration_text(more)} more"
 
 
 def too_long(step_seconds: float, start_seconds: float, budget: float) -> str:
