@@ -111,6 +111,7 @@ PROGRAMS = (
     _works("camera_pictures.py", "reduced-decoding"),
     _works("spawned_epochs.py", "forked-workers"),
     _works("many_columns.py", "sharing-strategy"),
+    _works("dropped_features.py", "quick-dropout"),
     _planted("padded_rows.py", "trimmed-padding"),
     _planted("workers_for_tensors.py", "no-workers"),
     _loads("lightning_fit.py", needs=("lightning",)),

@@ -443,6 +443,39 @@ def test_attention_weights_are_left_out_in_their_window_alone_and_where_nothing_
     assert {tuple(each) for each in script.notes("shown")} == {(8, 6, 6)}
 
 
+DROPPING = (
+    PRELUDE
+    + """
+plain = nn.functional.dropout
+model = nn.Sequential(nn.Dropout(0.5), nn.Linear(1024, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(TensorDataset(torch.rand(64, 1024), torch.randint(0, 4, (64,))), batch_size=8)
+for epoch in range(4):
+    for rows, labels in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(rows), labels).backward()
+        optimizer.step()
+        note("plain", nn.functional.dropout is plain)
+"""
+)
+
+
+def test_dropout_draws_fewer_bits_in_its_window_alone(guest: StartGuest) -> None:
+    script = guest(DROPPING)
+    found = script.found()
+    assert found.facts["quick_dropout"] == {"obstacle": ""}
+    (change,) = changes_for({"quick_dropout": True}, found)
+    assert "+torch.nn.functional.dropout = quick_dropout" in change.diff
+    begun = len(script.notes("plain"))
+    done = script.window({"quick_dropout": True}, lead_in=2, steps=6)
+    assert (done.status, done.reason, done.effect) == ("ok", "", {"quick_dropout": True})
+    ended = len(script.notes("plain"))
+    assert script.window(steps=4).status == "ok"
+    assert script.run_out().code == 0
+    seen = script.notes("plain")
+    assert [set(seen[:begun]), set(seen[begun:ended]), set(seen[ended:])] == [{True}, {False}, {True}]
+
+
 WRITTEN_OUT = (
     ATTENDING[: ATTENDING.index("class Net")]
     + """class Net(nn.Module):

@@ -29,6 +29,7 @@ from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import named_change
 from bottleneck_doctor.edits.of_model import of_model_change
 from bottleneck_doctor.edits.origin.document import node_at, replaced
+from bottleneck_doctor.edits.own_function import own_function_change
 from bottleneck_doctor.edits.recorded_value import recorded_value_change
 from bottleneck_doctor.edits.reduced_pictures import reduced_pictures_change
 from bottleneck_doctor.edits.removal import removal_change
@@ -248,6 +249,7 @@ LAMP = Switch("lamp({value})", calls=("lamp",), arguments=("light",), attribute=
 FUSED = Argument("fused=True", "pass it", ("AdamW",), (("fused", True),), {"foreach": None})
 OFF = Argument("off", "leave it out", ("autocast",), (("enabled", False),), of=("torch", "amp"))
 GIVEN = GivenArgument("need_weights", False, position=4, calls=lambda found: ())
+QUICK = "def quick(values, p=0.5, dropout=torch.nn.functional.dropout):\n    return dropout(values, p)\n"
 SMALLER = SmallerPictures("Pillow", 60, 8, ())
 GONE = {"prefetch_factor": None, "timeout": 0}
 EDITS: dict[str, Callable[[str, int], Any]] = {
@@ -263,6 +265,7 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
     "whole": whole_batches_change,
     "listed": listed_samples_change,
     "call": lambda text, line: call_change(text, "torch.set_num_threads(1)"),
+    "function": lambda text, line: own_function_change(text, "quick", QUICK, "torch.nn.functional.dropout = quick"),
     "named": lambda text, line: named_change(text, FUSED),
     "off": lambda text, line: named_change(text, OFF),
     "attention": attention_change,

@@ -461,6 +461,14 @@ def test_attention_weights_are_left_out_where_nothing_reads_them() -> None:
     assert refusal("attention-weights", read) == "the program reads them"
 
 
+def test_dropout_draws_fewer_bits_where_it_is_computed_on_the_cpu() -> None:
+    seen = replace(FOUND, facts={"quick_dropout": {"obstacle": ""}})
+    assert settings("quick-dropout", seen) == [{"quick_dropout": True}]
+    assert "could not be seen" in refusal("quick-dropout", FOUND)
+    none = replace(FOUND, facts={"quick_dropout": {"obstacle": "no dropout was found in the model"}})
+    assert refusal("quick-dropout", none) == "no dropout was found in the model"
+
+
 def test_numbers_are_taken_late_where_they_are_only_recorded() -> None:
     facts = {"obstacle": "", "lines": [["/train.py", 7]]}
     on_device = replace(FOUND, device="cuda:0")

@@ -6,6 +6,9 @@ Where the file makes such a call already, its argument is changed; else the call
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import libcst as cst
 
 from bottleneck_doctor.edits.diff import ChangeText, as_change
@@ -77,11 +80,16 @@ def _changed(tree: SourceTree, made: list[cst.Call], value: object) -> ChangeTex
 
 
 def _added(tree: SourceTree, code: str) -> ChangeText | None:
-    """Below the imports at the top of the file, and below that of torch."""
+    return statements_added(tree, [code.replace('"', tree.quote)])
+
+
+def statements_added(tree: SourceTree, codes: Sequence[str], *, apart: int = 0) -> ChangeText | None:
+    """Write statements below the imports at the top of the file, and below that of torch, with so many empty lines
+    above each."""
     name = tree.torch_name
-    lines = [] if name else ["import torch"]
-    lines.append(code.replace("torch.", f"{name or 'torch'}.", 1).replace('"', tree.quote))
-    new = [cst.parse_statement(each) for each in lines]
+    said = [re.sub(r"\btorch\.", f"{name or 'torch'}.", code) for code in codes]
+    lines = ([] if name else ["import torch"]) + [apart * "\n" + code for code in said]
+    new = [cst.parse_statement(each, config=tree.module.config_for_parsing) for each in lines]
     last, body = _last_import(tree), tree.block(tree.module)
     if last is not None:
         edited = tree.edited({last: lambda statement: cst.FlattenSentinel([statement, *new])})

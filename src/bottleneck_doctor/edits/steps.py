@@ -26,6 +26,7 @@ from bottleneck_doctor.edits.named_call import set_named
 from bottleneck_doctor.edits.of_model import of_model_change
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
+from bottleneck_doctor.edits.own_function import own_function_change
 from bottleneck_doctor.edits.recorded_value import recorded_value_change
 from bottleneck_doctor.edits.reduced_pictures import reduced_folder_change, reduced_pictures_change
 from bottleneck_doctor.edits.removal import removal_change
@@ -43,6 +44,7 @@ from bottleneck_doctor.knobs import (
     GivenArgument,
     MemoryFormat,
     OfModel,
+    OwnFunction,
     RecordedValues,
     ReducedPictures,
     Removal,
@@ -91,6 +93,8 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             )
         elif isinstance(edit, Argument):
             made.steps.append(_named(edit, found, running))
+        elif isinstance(edit, OwnFunction):
+            made.steps += [_in_place(edit, site, running) for site in sites(found)[:1]]
         arguments = each.of_trainer(value, found)
         if arguments:
             made.steps[before:] = [_in_trainer(arguments, step, found, running) for step in made.steps[before:]]
@@ -301,6 +305,17 @@ def _called(code: str, found: Found, running: Running) -> Iterator[Step]:
             return Outcome(told) if told else in_text(drafts)
 
         yield step
+
+
+def _in_place(edit: OwnFunction, first: Site, running: Running) -> Step:
+    """A function of the user's own in the place of one of torch's."""
+
+    def step(drafts: Drafts) -> Outcome:
+        site = _at_the_start(first, Follower(drafts, running))
+        how = f"Define a function `{edit.name}` and write `{edit.text}` before training begins."
+        return at(site, lambda text, line: own_function_change(text, edit.name, edit.function, edit.text), how)(drafts)
+
+    return step
 
 
 def _at_the_start(first: Site, follower: Follower) -> Site:

@@ -168,6 +168,19 @@ class Call:
 
 
 @dataclass(frozen=True)
+class OwnFunction:
+    """A function of the user's own takes the place of one of torch's before training begins. `function`: its
+    definition; `text`: the statement that puts it there."""
+
+    name: str
+    function: str
+    text: str
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.text
+
+
+@dataclass(frozen=True)
 class AutocastBlock:
     """The forward pass and the loss under `with torch.autocast(...)`; the value names the type."""
 
@@ -355,6 +368,7 @@ Edit = (
     | TransformedBatches
     | ReducedPictures
     | Call
+    | OwnFunction
     | BeforeLoop
     | AutocastBlock
     | MemoryFormat

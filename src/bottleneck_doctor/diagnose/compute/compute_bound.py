@@ -75,6 +75,7 @@ RULE = Rule(
         "amp-fp16",
         "float32-precision",
         "channels-last",
+        "quick-dropout",
         "threads",
         "intra-op-threads",
         "cudnn-benchmark",

@@ -1,0 +1,17 @@
+"""The edit that puts a function in the place of one of torch's: source text in, `ChangeText` or nothing out. Pure."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.edits.call import statements_added
+from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.module_level import of_the_module
+from bottleneck_doctor.edits.tree import SourceTree
+
+
+def own_function_change(source: str, name: str, function: str, statement: str) -> ChangeText | None:
+    """Define `function`, called `name`, below the imports, and write `statement` behind it. Returns None where `source`
+    is no program, or has something of that name."""
+    tree = SourceTree.parse(source)
+    if tree is None or name in of_the_module(tree):
+        return None
+    return statements_added(tree, [function, statement], apart=2)

@@ -1,0 +1,99 @@
+"""`quick_dropout`: dropout on the CPU that draws 16 random bits for each value. The effect is checked by the number of
+calls that drew so.
+
+torch draws 64 bits for each value on one core, one after another, and compares them with the probability. Where 16 are
+drawn, a probability is off by 1/131072 at most.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Optional, Tuple
+
+import torch
+
+from ..loop.steps import Steps
+from . import GuestContext, Knob
+from ._modules import is_compiled
+
+NAME = "quick_dropout"
+FEWEST = 4096
+"""With fewer values, torch's own is as quick."""
+LEVELS = 65536
+"""Numbers that 16 bits can hold; half of them are below 0."""
+_functional: Any = torch.nn.functional
+_CALLED = "dropout"
+
+
+class QuickDropout(Knob):
+    name = NAME
+
+    def __init__(self) -> None:
+        self._drawn = 0
+        self._put: Optional[Tuple[Any, Any]] = None
+
+    @classmethod
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
+        modules = [module for root in steps.roots for module in root.modules()]
+        if not device.startswith("cpu"):
+            return {"obstacle": "the model trains on a device that draws its random numbers at once"}
+        if any(map(is_compiled, modules)):
+            return {"obstacle": "the model is compiled, and its dropout with it"}
+        if getattr(_functional.dropout, "__module__", "") != _functional.__name__:
+            return {"obstacle": "already on: the program has a dropout of its own in the place of torch's"}
+        return {"obstacle": "" if any(map(_drops, modules)) else "no dropout was found in the model"}
+
+    def apply(self, value: Any, context: GuestContext) -> None:
+        if not value:
+            return
+        original = _functional.dropout
+
+        @functools.wraps(original)
+        def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+            if not training or not _can_draw(input, p):
+                return original(input, p, training, inplace)
+            self._drawn += 1
+            mask = kept(input, p)
+            return input.mul_(mask) if inplace else input * mask
+
+        self._put = (original, dropout)
+        _functional.dropout = dropout
+
+    def revert(self, context: GuestContext) -> None:
+        put, self._put = self._put, None
+        if put is not None and _functional.dropout is put[1]:
+            _functional.dropout = put[0]
+
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
+        return self._drawn > 0 if value else None
+
+
+KNOB = QuickDropout
+
+
+def kept(values: Any, p: float) -> Any:
+    """What the values are multiplied by: 0 with probability `p`, and what makes up for that elsewhere."""
+    count = values.numel()
+    bits = torch.empty(count // 4 + 1, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
+    keep = bits[:count].view(values.shape) >= min(round(p * LEVELS), LEVELS - 1) - LEVELS // 2
+    return keep.to(values.dtype).div_(1.0 - p)
+
+
+def _drops(module: Any) -> bool:
+    """Whether a module is a dropout that drops, or calls the function in its own forward pass."""
+    if isinstance(module, torch.nn.Dropout):
+        return 0.0 < module.p < 1.0
+    code = getattr(type(module).forward, "__code__", None)
+    return code is not None and _CALLED in code.co_names and not type(module).__module__.startswith("torch.")
+
+
+def _can_draw(values: Any, p: Any) -> bool:
+    return (
+        type(values) in (torch.Tensor, torch.nn.Parameter)
+        and 0.0 < p < 1.0
+        and values.device.type == "cpu"
+        and values.layout is torch.strided
+        and values.is_floating_point()
+        and values.numel() >= FEWEST
+        and not torch.compiler.is_compiling()
+    )

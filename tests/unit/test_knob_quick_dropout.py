@@ -1,0 +1,165 @@
+"""Dropout that draws 16 bits for each value: what it drops and keeps, where it leaves torch's alone, and its edit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from bottleneck_doctor.edits.own_function import own_function_change
+from bottleneck_doctor.knobs import OwnFunction, quick_dropout
+from bottleneck_doctor.runtime.knobs import GuestContext
+from bottleneck_doctor.runtime.knobs.quick_dropout import FEWEST, NAME, QuickDropout
+from bottleneck_doctor.runtime.loop.steps import Steps
+
+ORIGINAL = functional.dropout
+EDIT = quick_dropout.KNOB.edit
+assert isinstance(EDIT, OwnFunction)
+
+
+@pytest.fixture
+def knob() -> Iterator[QuickDropout]:
+    made = QuickDropout()
+    context = GuestContext(Steps(), "cpu")
+    made.apply(True, context)
+    yield made
+    made.revert(context)
+    assert functional.dropout is ORIGINAL
+
+
+def as_edited() -> Any:
+    """The function that the edit writes."""
+    scope: dict[str, Any] = {"torch": torch}
+    exec(EDIT.function, scope)
+    return scope[EDIT.name]
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("which", ["in the window", "as edited"])
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float64])
+def test_it_drops_as_many_as_it_should(knob: QuickDropout, probability: float, which: str, kind: torch.dtype) -> None:
+    torch.manual_seed(1)
+    drop = functional.dropout if which == "in the window" else as_edited()
+    values = torch.ones(1000, 401, dtype=kind, requires_grad=True)
+    made = drop(values, probability, True)
+    dropped = (made == 0).double()
+    # 401 000 draws: five standard errors.
+    assert dropped.mean().item() == pytest.approx(
+        probability, abs=5 * (probability * (1 - probability) / 401000) ** 0.5
+    )
+    assert made.max().item() == pytest.approx(1 / (1 - probability), rel=0.01)
+    for side in (0, 1):
+        spread = (probability * (1 - probability) / dropped.shape[side]) ** 0.5
+        assert (dropped.mean(side) - probability).abs().max().item() < 5.5 * spread, "whole rows are no different"
+    made.sum().backward()
+    assert values.grad is not None
+    assert torch.equal(values.grad, made.detach()), "what is dropped gets no gradient"
+    assert not torch.equal(drop(values, probability, True), made)
+    torch.manual_seed(1)
+    assert torch.equal(drop(values, probability, True), made), "the same seed drops the same"
+
+
+def test_neighbours_are_dropped_independently(knob: QuickDropout) -> None:
+    """Four values share one number of 64 bits."""
+    dropped = (functional.dropout(torch.ones(400_000), 0.5) == 0).double() - 0.5
+    for apart in (1, 2, 3, 4, 5):
+        together = (dropped[:-apart] * dropped[apart:]).mean().item() * 4
+        assert abs(together) < 5 / 400_000**0.5
+
+
+def test_modules_and_what_is_done_in_place(knob: QuickDropout) -> None:
+    assert (nn.Dropout(0.5)(torch.ones(FEWEST)) == 0).any()
+    assert knob.effect(True, GuestContext(Steps(), "cpu"))
+    values = torch.ones(64, 128).t()
+    assert functional.dropout(values, 0.5, inplace=True) is values
+    assert (values == 0).any()
+
+
+def test_it_leaves_alone_what_it_can_not_do(knob: QuickDropout) -> None:
+    values = torch.ones(FEWEST)
+    assert functional.dropout(values, 0.5, training=False) is values or torch.equal(
+        functional.dropout(values, 0.5, training=False), values
+    )
+    assert torch.equal(functional.dropout(values, 0.0), values)
+    assert not functional.dropout(values, 1.0).any()
+    functional.dropout(torch.ones(FEWEST - 1), 0.5)
+    functional.dropout(torch.ones(2, FEWEST, device="meta"), 0.5)
+    assert knob.effect(True, GuestContext(Steps(), "cpu")) is False
+    with pytest.raises(ValueError, match="dropout probability"):
+        functional.dropout(values, 1.5)
+
+
+class Calls(nn.Module):
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return functional.dropout(values, 0.5, self.training)
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "says"),
+    [
+        (nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.1)), "cpu", ""),
+        (nn.Sequential(Calls()), "cpu", ""),
+        (nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.0)), "cpu", "no dropout was found"),
+        (nn.Sequential(nn.Dropout(0.1)), "cuda:0", "trains on a device"),
+        (torch.compile(nn.Sequential(nn.Dropout(0.1))), "cpu", "is compiled"),
+    ],
+)
+def test_where_it_can_be_tried(model: Any, device: str, says: str) -> None:
+    steps = Steps()
+    steps.roots.append(model)
+    told = QuickDropout.facts(steps, device)["obstacle"]
+    assert says in told
+    assert bool(says) == bool(told)
+
+
+def test_a_program_that_has_it_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functional, "dropout", as_edited())
+    assert QuickDropout.facts(Steps(), "cpu")["obstacle"].startswith("already on: ")
+
+
+BEFORE = '''"""Trains."""
+
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Dropout(0.5))
+print((model(torch.ones(100, 100)) == 0).any().item(), nn.functional.dropout.__name__)
+'''
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (BEFORE, "torch"),
+        (BEFORE.replace("import torch\n", "import torch as t\n").replace("torch.ones", "t.ones"), "t"),
+        (
+            BEFORE.replace("import torch\n", "").replace(
+                "torch.ones(100, 100)", "nn.Parameter(nn.Linear(100, 100).weight)"
+            ),
+            "torch",
+        ),
+        (BEFORE.replace("\n", "\r\n"), "torch"),
+    ],
+)
+def test_the_edit_stands_below_the_imports_and_works(tmp_path: Path, text: str, name: str) -> None:
+    made = own_function_change(text, EDIT.name, EDIT.function, EDIT.text)
+    assert made is not None
+    assert f"{name}.nn.functional.dropout = quick_dropout" in made.edited
+    assert made.edited.index("def quick_dropout") > made.edited.index("from torch import nn")
+    script = tmp_path / "train.py"
+    script.write_bytes(made.edited.encode())
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "quick_dropout"]
+    assert own_function_change(made.edited, EDIT.name, EDIT.function, EDIT.text) is None, "it is there already"
+    assert own_function_change("import (\n", EDIT.name, EDIT.function, EDIT.text) is None
+
+
+def test_the_knob_and_its_edit_are_called_alike() -> None:
+    assert NAME == quick_dropout.NAME == EDIT.name
