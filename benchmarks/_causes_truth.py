@@ -257,6 +257,22 @@ CAUSES = (
         seen=("callummcdougall/ARENA_3.0#397",),
     ),
     Cause(
+        name="dropout on a CPU",
+        program="workloads/dropped_features.py",
+        cure=(
+            (
+                "def main():",
+                "def dropout(values, p, training, inplace):\n"
+                "    bits = torch.empty(values.numel() // 4, dtype=torch.int64).random_(-(2**63), None)\n"
+                "    keep = bits.view(torch.int16).view(values.shape) >= 0\n"
+                "    return values * keep.to(values.dtype).mul_(2.0)\n\n\n"
+                "nn.functional.dropout = dropout\n\n\n"
+                "def main():",
+            ),
+        ),
+        fixes=("quick-dropout",),
+    ),
+    Cause(
         name="all rows padded to the longest",
         program="planted/padded_rows.py",
         cure=(
