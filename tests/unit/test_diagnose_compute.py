@@ -355,6 +355,23 @@ def test_communication_is_not_called_computing(communication: float, parts: str,
     assert found.sentence.endswith(f"{limits} training.")
 
 
+@pytest.mark.parametrize(
+    ("name", "share", "is_named"),
+    [("aten::bernoulli_", 0.7, True), ("aten::bernoulli_", 0.25, False), ("aten::addmm", 0.7, False)],
+)
+def test_an_operation_that_takes_most_is_named_if_it_is_no_product(name: str, share: float, is_named: bool) -> None:
+    used = [
+        Operator(name=name, calls=20, cpu_ms=1000 * share, device_ms=0.0, share=share),
+        Operator(name="aten::mul", calls=20, cpu_ms=100.0, device_ms=0.0, share=0.1),
+        Operator(name="enumerate(DataLoader)#next", calls=20, cpu_ms=900.0, device_ms=0.0, share=0.9),
+    ]
+    found = finding("compute-bound", profiled(healthy(), device=operators(operators=used)))
+    assert found is not None
+    said = "One kind of operation, `aten::bernoulli_`, takes 70 % of the time." in found.sentence.replace("\u202f", " ")
+    assert said is is_named
+    assert ("operation_share" in found.evidence) is is_named
+
+
 def test_the_parts_of_computing_add_up_to_what_is_said_of_all() -> None:
     found = finding("compute-bound", healthy(phases=shares(optimizer=0.1, zero_grad=0.2)))
     assert found is not None

@@ -20,8 +20,15 @@ from bottleneck_doctor.runtime.knobs.quick_dropout import FEWEST, NAME, QuickDro
 from bottleneck_doctor.runtime.loop.steps import Steps
 
 ORIGINAL = functional.dropout
-EDIT = quick_dropout.KNOB.edit
-assert isinstance(EDIT, OwnFunction)
+
+
+def own_function() -> OwnFunction:
+    made = quick_dropout.KNOB.edit
+    assert isinstance(made, OwnFunction)
+    return made
+
+
+EDIT = own_function()
 
 
 @pytest.fixture

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import clamp
-from bottleneck_doctor.documents.report import DeviceProfile
+from bottleneck_doctor.documents.report import DeviceProfile, Operator
 
 TINY_US = 10.0
 """An operation that takes fewer microseconds itself is mostly overhead: Python and the dispatcher take some
 microseconds a call (https://horace.io/brrr_intro.html), and the profiler takes about one more."""
+
+PRODUCTS = ("mm", "conv", "linear", "attention", "lstm", "gru", "rnn")
+"""Parts of the names of operations that multiply matrices."""
 
 
 def outside_operators(profile: DeviceProfile, passes: float) -> float:
@@ -20,6 +23,18 @@ def outside_operators(profile: DeviceProfile, passes: float) -> float:
     if profile.seconds <= 0 or passes <= 0:
         return 0.0
     return clamp(1.0 - _in_operators(profile) / passes)
+
+
+def slowest_operation(profile: DeviceProfile, least: float) -> Operator | None:
+    """The operation that takes more of a step's time on the host than any other, if that is `least` of it or more. None
+    where it is a product or a convolution, which is what networks are expected to compute."""
+    if profile.seconds <= 0:
+        return None
+    operations = [each for each in profile.operators if each.name.startswith("aten::")]
+    slowest = max(operations, key=lambda each: each.cpu_ms, default=None)
+    if slowest is None or slowest.cpu_ms < 1000 * least * profile.seconds:
+        return None
+    return None if any(word in slowest.name for word in PRODUCTS) else slowest
 
 
 def _in_operators(profile: DeviceProfile) -> float:
