@@ -21,7 +21,7 @@ def test(model, rows, labels, rest):
     return (model(rows[rest]).argmax(1) == labels[rest]).float().mean().item()
 
 
-def main():
+def main(trained=1000):
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=100000)
     options = parser.parse_args()
@@ -29,7 +29,7 @@ def main():
     torch.manual_seed(0)
     rows = torch.randn(10000, 256)
     labels = rows[:, :10].argmax(1)
-    part, rest = torch.arange(1000), torch.arange(1000, 10000)
+    part, rest = torch.arange(trained), torch.arange(trained, 10000)
     model = nn.Sequential(
         nn.Linear(256, 512), nn.ReLU(), nn.Dropout(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
     )
