@@ -142,6 +142,23 @@ def test_epochs_are_as_long_as_both_sides_have_seen_and_not_as_one_has(lives: tu
         assert (sample.base.epoch_batches, sample.head.epoch_batches) == (expected, expected)
 
 
+def test_what_lies_between_epochs_is_a_part_of_what_a_window_takes(lives: tuple[Live, Live]) -> None:
+    """Epochs of two steps of 0.2 s, each with 0.4 s behind it: windows of twelve steps take five seconds."""
+    found = replace(FOUND, has_loader=True, num_workers=0, epoch_batches=2, step_seconds=[0.2] * 8)
+    shown = replace(window(1, 0.2), steps=12, seconds=2.4, whole_epochs=6, started=0.0, ended=5.2, lead_in_seconds=0.0)
+    known = Costs(schedule.shape_of(found), 0.2, plan.WINDOW_SECONDS, brief=True)
+    known.learnt(schedule.probe("baseline", {}), shown)
+    for live in lives:
+        live.found = found
+    for seen, least in ((None, 2.4), (known, 4.6)):
+        told = None if seen is None else dict.fromkeys(("base", "head"), seen)
+        both = SideBySide(
+            lives, Budget(300.0, strict=True), Outside(), window_seconds=plan.WINDOW_SECONDS, brief=True, known=told
+        )
+        assert both.whole_epochs
+        assert least <= both.cost_seconds() <= 5.2
+
+
 def test_a_pair_without_windows_is_lost(lives: tuple[Live, Live]) -> None:
     with pytest.raises(Broken):
         Pair(lives, base=(1000, END), head=(1, END)).measure()

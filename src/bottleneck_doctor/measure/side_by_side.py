@@ -116,9 +116,9 @@ class SideBySide:
         return max(self._cost_seconds(live) for live in self.lives)
 
     def _cost_seconds(self, live: Live) -> float:
-        costs = self.prober(live).costs
+        costs, each = self.prober(live).costs, probe(BASELINE, live.side.setting)
         if costs.epochs:
-            return max(self._window_seconds, 1.5 * costs.epoch_seconds)
+            return max(self._window_seconds, costs.whole(each, costs.size(each, self._window_seconds)))
         return self._steps(live) * costs.expected_step({})
 
     def _steps(self, live: Live) -> int:
