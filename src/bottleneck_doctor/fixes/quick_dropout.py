@@ -27,7 +27,8 @@ FIX = Fix(
     risk="identical",
     how=(
         "Put a function in the place of `torch.nn.functional.dropout` that draws 16 bits for each value. It drops "
-        "other values than before, as with another seed."
+        "other values than before, as with another seed. What attention drops inside "
+        "`scaled_dot_product_attention` stays as it is."
     ),
     target="compute",
     propose=propose,
