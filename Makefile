@@ -18,12 +18,12 @@ demo: $(VENV)/.installed
 	$(BIN)/doctor run -o demo-report examples/pets/train.py -- examples/pets/config.json
 	@echo "Open $(CURDIR)/demo-report/report.html"
 
-# Three at a time, since processes of many tests sleep or wait, and then one by one what measures time. The slow ones
-# come first and in a row, and would all go to one of the three without stealing. pytest ends with 5 where it found no test: PYTEST_ARGS may name tests of one half only, but
+# Two at a time, and then one by one what measures time. The slow ones come first and in a row, and would all go to one
+# of the two without stealing. pytest ends with 5 where it found no test: PYTEST_ARGS may name tests of one half only, but
 # not none at all.
 test: $(VENV)/.installed-dev
 	@together=0; alone=0; \
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not alone" $(PYTEST_ARGS) || together=$$?; \
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not alone" $(PYTEST_ARGS) || together=$$?; \
 	if [ $$together -ne 0 ] && [ $$together -ne 5 ]; then exit $$together; fi; \
 	$(BIN)/python -m pytest -m alone $(PYTEST_ARGS) || alone=$$?; \
 	if [ $$together -eq 5 ] && [ $$alone -eq 5 ]; then echo "PYTEST_ARGS selects no test: $(PYTEST_ARGS)" >&2; exit 5; fi; \

@@ -1185,25 +1185,31 @@ for epoch in range(5):
     time.sleep(0.3)
 """
 BOUNDED_BARE = """
-for step in range(60):
+for step in range(300):
     train_on((torch.ones(4, 4), torch.ones(4)))
 """
 
 
 @pytest.mark.parametrize(
-    ("training", "ends"),
+    ("training", "steps", "ends"),
     [
-        pytest.param(BOUNDED, True, id="loader"),
-        pytest.param(BOUNDED_BARE, True, id="no loader"),
+        pytest.param(BOUNDED, 60, True, id="loader"),
+        pytest.param(BOUNDED_BARE, 300, True, id="no loader"),
         pytest.param(
-            BOUNDED.replace("range(5)", "iter(range(5))"), False, id="not said", marks=pytest.mark.slow(together=True)
+            BOUNDED.replace("range(5)", "iter(range(5))"),
+            60,
+            False,
+            id="not said",
+            marks=pytest.mark.slow(together=True),
         ),
     ],
 )
-def test_the_last_step_that_the_program_says_it_makes_is_shown(guest: StartGuest, training: str, ends: bool) -> None:
+def test_the_last_step_that_the_program_says_it_makes_is_shown(
+    guest: StartGuest, training: str, steps: int, ends: bool
+) -> None:
     script = guest(f"{PRELUDE}\n{training}\ntime.sleep(3600)\n")
     left = script.found()
-    assert left.run_ends == (60 if ends else None)
+    assert left.run_ends == (steps if ends else None)
     script.window(steps=10)
     assert not script.session.has_last_step()
     script.grant(steps=100000)
@@ -1211,17 +1217,17 @@ def test_the_last_step_that_the_program_says_it_makes_is_shown(guest: StartGuest
     while not script.session.has_last_step() and time.monotonic() - begun < (20 if ends else 4):
         assert script.session.event(0.05) is None
     assert script.session.has_last_step() is ends
-    assert script.session.progress()[0] >= 60 - left.position
+    assert script.session.progress()[0] >= steps - left.position
 
 
 def test_what_trains_on_beyond_what_it_says_shows_no_last_step(guest: StartGuest) -> None:
     fit = "def fit():\n" + "\n".join("    " + line for line in BOUNDED_BARE.strip().splitlines())
     script = guest(f"{PRELUDE}\n{fit}\n\nfit()\ntime.sleep(0.5)\nfit()\ntime.sleep(3600)\n")
     left = script.found()
-    assert left.run_ends == 60
+    assert left.run_ends == 300
     script.grant(steps=100000)
     begun, shown = time.monotonic(), set()
-    while time.monotonic() - begun < 20 and script.session.progress()[0] < 100 - left.position:
+    while time.monotonic() - begun < 20 and script.session.progress()[0] < 500 - left.position:
         assert script.session.event(0.05) is None
         shown.add(script.session.has_last_step())
     assert shown == {False, True}
