@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -419,14 +420,19 @@ for epoch in range(4):
 
 def one_kernel_in_its_window_alone(script: Guest, knob: str, value: SettingValue) -> None:
     """Torch's attention is called once a step in a window of the knob, and in no step before and behind it."""
-    begun = len(script.notes("kernels"))
+    assert noted_around_its_window(script, "kernels", knob, value) == [{0}, {1}, {0}]
+
+
+def noted_around_its_window(script: Guest, name: str, knob: str, value: SettingValue) -> list[set[Any]]:
+    """What the script notes in each step before a window of the knob, in it, and behind it."""
+    begun = len(script.notes(name))
     done = script.window({knob: value}, lead_in=2, steps=6)
     assert (done.status, done.reason, done.effect) == ("ok", "", {knob: True})
-    ended = len(script.notes("kernels"))
+    ended = len(script.notes(name))
     assert script.window(steps=4).status == "ok"
     assert script.run_out().code == 0
-    seen = script.notes("kernels")
-    assert [set(seen[:begun]), set(seen[begun:ended]), set(seen[ended:])] == [{0}, {1}, {0}]
+    seen = script.notes(name)
+    return [set(seen[:begun]), set(seen[begun:ended]), set(seen[ended:])]
 
 
 def test_attention_weights_are_left_out_in_their_window_alone_and_where_nothing_reads_them(guest: StartGuest) -> None:
@@ -466,14 +472,7 @@ def test_dropout_draws_fewer_bits_in_its_window_alone(guest: StartGuest) -> None
     assert found.facts["quick_dropout"] == {"obstacle": ""}
     (change,) = changes_for({"quick_dropout": True}, found)
     assert "+torch.nn.functional.dropout = quick_dropout" in change.diff
-    begun = len(script.notes("plain"))
-    done = script.window({"quick_dropout": True}, lead_in=2, steps=6)
-    assert (done.status, done.reason, done.effect) == ("ok", "", {"quick_dropout": True})
-    ended = len(script.notes("plain"))
-    assert script.window(steps=4).status == "ok"
-    assert script.run_out().code == 0
-    seen = script.notes("plain")
-    assert [set(seen[:begun]), set(seen[begun:ended]), set(seen[ended:])] == [{True}, {False}, {True}]
+    assert noted_around_its_window(script, "plain", "quick_dropout", True) == [{True}, {False}, {True}]
 
 
 WRITTEN_OUT = (

@@ -29,6 +29,8 @@ class Doubt:
     def __init__(self, evidence: JudgeEvidence, estimates: Estimates) -> None:
         self._evidence = evidence
         self._estimates = estimates
+        self._awaited = pauses.gain_of_steps(LEAST_AWAITED, pauses.share(evidence.windows))
+        """The gain of steps that is worth waiting for; None if none is."""
         self._spread = chance.spread(
             [*pairing.observations(estimates.pairs), *evidence.beside],
             baseline_changes(evidence.windows),
@@ -54,10 +56,9 @@ class Doubt:
         claim always is."""
         if outcome.speedup is None or outcome.speedup.sessions < speedups.MINIMUM_SESSIONS:
             return True
-        least = pauses.gain_of_steps(LEAST_AWAITED, pauses.share(self._evidence.windows))
-        if least is None:
+        if self._awaited is None:
             return False
-        much = self._chance(outcome, self._candidate(outcome), least=least)
+        much = self._chance(outcome, self._candidate(outcome), least=self._awaited)
         return much is None or much >= AWAITED
 
     def next_step(self, outcomes: Sequence[FixOutcome]) -> tuple[Settle, str] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bottleneck_doctor.documents.report import Risk, Setting
+from bottleneck_doctor.knobs._spec import told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
 Target = Literal["data", "compute", "transfer"]
@@ -85,6 +86,15 @@ def knob_obstacle(found: Found, knob: str) -> NotApplicable | None:
     if reason is None:
         return NotApplicable("what it would change was not seen in this loop")
     return NotApplicable(reason) if reason else None
+
+
+def told_refusal(found: Found, knob: str, unseen: str) -> NotApplicable | None:
+    """Why this knob is not tried, if the guest told a reason among what it saw of the loop; `unseen` where it told
+    nothing."""
+    obstacle = told_obstacle(found, knob)
+    if obstacle is None:
+        return NotApplicable(unseen)
+    return NotApplicable(obstacle) if obstacle else None
 
 
 def copies_obstacle(found: Found) -> NotApplicable | None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, told_refusal
 from bottleneck_doctor.knobs import attention_weights
-from bottleneck_doctor.knobs._spec import told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
 
 def propose(found: Found) -> Offer | NotApplicable:
-    obstacle = told_obstacle(found, attention_weights.NAME)
-    if obstacle is None:
-        return NotApplicable("the model has no `nn.MultiheadAttention` that could be changed")
-    return NotApplicable(obstacle) if obstacle else Offer(({attention_weights.NAME: False},))
+    unseen = "the model has no `nn.MultiheadAttention` that could be changed"
+    return told_refusal(found, attention_weights.NAME, unseen) or Offer(({attention_weights.NAME: False},))
 
 
 FIX = Fix(

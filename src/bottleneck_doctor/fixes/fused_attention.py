@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, told_refusal
 from bottleneck_doctor.knobs import checkpointing, fused_attention
-from bottleneck_doctor.knobs._spec import told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
 
 def propose(found: Found) -> Offer | NotApplicable:
-    obstacle = told_obstacle(found, fused_attention.NAME)
-    if obstacle is None:
-        return NotApplicable("no function of the program's own was found to write attention out")
-    if obstacle:
-        return NotApplicable(obstacle)
+    unseen = "no function of the program's own was found to write attention out"
+    refused = told_refusal(found, fused_attention.NAME, unseen)
+    if refused is not None:
+        return refused
     if checkpointing.NAME in found.facts:
         return NotApplicable("activation checkpointing computes its blocks twice, which has to happen in the same way")
     return Offer(({fused_attention.NAME: True},))

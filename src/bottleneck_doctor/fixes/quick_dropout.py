@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, told_refusal
 from bottleneck_doctor.knobs import quick_dropout
-from bottleneck_doctor.knobs._spec import told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
 
 def propose(found: Found) -> Offer | NotApplicable:
-    obstacle = told_obstacle(found, quick_dropout.NAME)
-    if obstacle is None:
-        return NotApplicable("whether the model has dropout could not be seen")
-    return NotApplicable(obstacle) if obstacle else Offer(({quick_dropout.NAME: True},))
+    refused = told_refusal(found, quick_dropout.NAME, "whether the model has dropout could not be seen")
+    return refused or Offer(({quick_dropout.NAME: True},))
 
 
 FIX = Fix(

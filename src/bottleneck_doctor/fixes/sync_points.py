@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, told_refusal
 from bottleneck_doctor.knobs import late_values
-from bottleneck_doctor.knobs._spec import told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
 
 def propose(found: Found) -> Offer | NotApplicable:
     if found.device.startswith("cpu"):
         return NotApplicable("on the CPU, a number of a tensor is there at once")
-    obstacle = told_obstacle(found, late_values.NAME)
-    if obstacle is None:
-        return NotApplicable("which numbers the training loop takes out of tensors could not be seen")
-    return NotApplicable(obstacle) if obstacle else Offer(({late_values.NAME: True},))
+    unseen = "which numbers the training loop takes out of tensors could not be seen"
+    return told_refusal(found, late_values.NAME, unseen) or Offer(({late_values.NAME: True},))
 
 
 FIX = Fix(

@@ -20,5 +20,5 @@ def quick_dropout(input, p=0.5, training=True, inplace=False, dropout=torch.nn.f
 KNOB = KnobSpec(
     name=NAME,
     layer="process",
-    edit=OwnFunction("quick_dropout", FUNCTION, "torch.nn.functional.dropout = quick_dropout"),
+    edit=OwnFunction(NAME, FUNCTION, "torch.nn.functional.dropout = quick_dropout"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import clamp
-from bottleneck_doctor.documents.report import DeviceProfile, Operator
+from bottleneck_doctor.documents.report import DeviceProfile
 
 TINY_US = 10.0
 """An operation that takes fewer microseconds itself is mostly overhead: Python and the dispatcher take some
@@ -25,16 +25,17 @@ def outside_operators(profile: DeviceProfile, passes: float) -> float:
     return clamp(1.0 - _in_operators(profile) / passes)
 
 
-def slowest_operation(profile: DeviceProfile, least: float) -> Operator | None:
-    """The operation that takes more of a step's time on the host than any other, if that is `least` of it or more. None
-    where it is a product or a convolution, which is what networks are expected to compute."""
-    if profile.seconds <= 0:
+def slowest_operation(evidence: Evidence) -> tuple[str, float] | None:
+    """The operation that takes more of a step's time on the CPU than any other, and its part of it. None where it is a
+    product or a convolution, which is what networks are expected to compute, and where the model is on a device."""
+    profile = evidence.operators
+    if profile is None or evidence.on_device or profile.seconds <= 0:
         return None
     operations = [each for each in profile.operators if each.name.startswith("aten::")]
     slowest = max(operations, key=lambda each: each.cpu_ms, default=None)
-    if slowest is None or slowest.cpu_ms < 1000 * least * profile.seconds:
+    if slowest is None or any(word in slowest.name for word in PRODUCTS):
         return None
-    return None if any(word in slowest.name for word in PRODUCTS) else slowest
+    return slowest.name, slowest.cpu_ms / (1000 * profile.seconds)
 
 
 def _in_operators(profile: DeviceProfile) -> float:

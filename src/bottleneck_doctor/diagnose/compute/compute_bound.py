@@ -50,12 +50,10 @@ def judge(evidence: Evidence) -> Statement | None:
         figures["communication_share"] = shares.communication
     if shares.communication >= LARGE:
         limits, does = "Computing and communication limit training.", "computes and communicates"
-    profile = evidence.operators
-    slowest = None if profile is None or evidence.on_device else slowest_operation(profile, MOST_OF_IT)
-    if profile is not None and slowest is not None:
-        share = slowest.cpu_ms / (1000 * profile.seconds)
+    operation, share = slowest_operation(evidence) or ("", 0.0)
+    if share >= MOST_OF_IT:
         figures["operation_share"] = share
-        limits = f"One kind of operation, `{slowest.name}`, takes {words.share_text(share)} of the time. {limits}"
+        limits = f"One kind of operation, `{operation}`, takes {words.share_text(share)} of the time. {limits}"
     return Statement(
         sentence=(
             f"{words.listed(list(parts)).capitalize()} take {words.share_text(passes)} of the time "

@@ -40,12 +40,7 @@ def judge(evidence: Evidence) -> Statement | None:
             f"{does} These steps take {words.duration_text(seen.every * step / 1000)}, so {what} "
             f"{words.share_text(share)} of the time.{KEPT if kept else ''}"
         ),
-        figures={
-            "evaluation_share": share,
-            "evaluation_seconds": seen.seconds,
-            "steps_between_evaluations": seen.every,
-            "evaluations_seen": float(seen.seen),
-        },
+        figures=_figures(share, seen.seconds, seen.every, seen.seen),
         weight=share,
         advice=f"{WITHOUT_GRADIENTS} {advice}" if kept else advice,
         clause=f"spends {words.share_text(share)} of the time {where}",
@@ -68,16 +63,20 @@ def _within_steps(evidence: Evidence) -> Statement | None:
             f"{often}, the program puts its model into evaluation mode, for "
             f"{words.duration_text(seconds)}. That is {words.share_text(share)} of the time."
         ),
-        figures={
-            "evaluation_share": share,
-            "evaluation_seconds": seconds,
-            "steps_between_evaluations": every,
-            "evaluations_seen": float(seen.evaluations),
-        },
+        figures=_figures(share, seconds, every, seen.evaluations),
         weight=share,
         advice=ADVICE_WITHIN_STEPS,
         clause=f"spends {words.share_text(share)} of the time with the model in evaluation mode",
     )
+
+
+def _figures(share: float, seconds: float, every: float, seen: int) -> dict[str, float]:
+    return {
+        "evaluation_share": share,
+        "evaluation_seconds": seconds,
+        "steps_between_evaluations": every,
+        "evaluations_seen": float(seen),
+    }
 
 
 RULE = Rule(

@@ -7,12 +7,12 @@ drawn, a probability is off by 1/131072 at most.
 
 from __future__ import annotations
 
-import functools
-from typing import Any, Optional, Tuple
+from typing import Any, Optional
 
 import torch
 
 from ..loop.steps import Steps
+from ..process.patches import Patches
 from . import GuestContext, Knob
 from ._modules import is_compiled
 
@@ -30,7 +30,7 @@ class QuickDropout(Knob):
 
     def __init__(self) -> None:
         self._drawn = 0
-        self._put: Optional[Tuple[Any, Any]] = None
+        self._patches = Patches()
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
@@ -44,11 +44,16 @@ class QuickDropout(Knob):
         return {"obstacle": "" if any(map(_drops, modules)) else "no dropout was found in the model"}
 
     def apply(self, value: Any, context: GuestContext) -> None:
-        if not value:
-            return
-        original = _functional.dropout
+        if value:
+            self._patches.put(_functional, _CALLED, self._drawing)
 
-        @functools.wraps(original)
+    def revert(self, context: GuestContext) -> None:
+        self._patches.take_off()
+
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
+        return self._drawn > 0 if value else None
+
+    def _drawing(self, original: Any) -> Any:
         def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
             if not training or not _can_draw(input, p):
                 return original(input, p, training, inplace)
@@ -56,16 +61,7 @@ class QuickDropout(Knob):
             mask = kept(input, p)
             return input.mul_(mask) if inplace else input * mask
 
-        self._put = (original, dropout)
-        _functional.dropout = dropout
-
-    def revert(self, context: GuestContext) -> None:
-        put, self._put = self._put, None
-        if put is not None and _functional.dropout is put[1]:
-            _functional.dropout = put[0]
-
-    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
-        return self._drawn > 0 if value else None
+        return dropout
 
 
 KNOB = QuickDropout

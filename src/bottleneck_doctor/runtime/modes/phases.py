@@ -172,12 +172,10 @@ class Phases(Mode, Watch):
         self._close_step()
 
     def evaluates(self, on: bool) -> None:
-        if not self._clock.running:
-            self._evaluations.forget()
-        elif on:
-            self._evaluations.begin()
-        else:
+        if not on:
             self._evaluations.end()
+        elif self._clock.running:
+            self._evaluations.begin()
 
     def _close_step(self, at: Optional[float] = None) -> None:
         if self._clock.running and self._holding:
