@@ -143,3 +143,14 @@ def test_what_is_no_more_likely_than_not_and_stays_open_has_no_long_explanation(
     # What more time would settle, and what may well help, are told with their reasons.
     assert undecided.sentence([replace(open_still, reason="why")], [], "cpu", "").startswith("Cannot tell: ")
     assert undecided.sentence([replace(open_still, chance=0.6)], [], "cpu", "").startswith("Cannot tell: ")
+
+
+def test_the_likeliest_has_the_best_chance_also_where_another_seems_to_bring_more() -> None:
+    seems_more = replace(outcome(0.9, 1.5, 3), chance=0.151)
+    likeliest = replace(outcome(0.99, 1.14, 4), chance=0.19, setting={"num_workers": 4})
+    said = undecided.sentence([seems_more, likeliest], [], "cpu", "the time was over")
+    assert "the likeliest is `num_workers=4`" in said
+    assert "about 19 %" in said
+    seems_more, likeliest = replace(seems_more, chance=0.62), replace(likeliest, chance=0.64)
+    advice = undecided.quieter([seems_more, likeliest], "cpu", others=False)
+    assert advice.endswith("Best chance so far: `num_workers=4` (64 %).")

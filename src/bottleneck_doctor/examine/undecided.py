@@ -81,7 +81,7 @@ def quieter(unsettled: Sequence[FixOutcome], device: str, *, others: bool) -> st
     """What would help if there is too much noise, and which fix looks best so far. `others`: whether other programs
     were seen to be busy."""
     advice = "Stop those programs, then run it again." if others else "Run it again when the machine is quiet."
-    best = next(iter(ranking.by_chance(unsettled)), None)
+    best = ranking.likeliest(unsettled)
     if best is None or best.chance is None or best.chance < WORTH_A_WORD:
         return advice
     name = words.setting_code(best.setting, device)
@@ -125,11 +125,11 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
     rest = f" {cut[0].upper()}{cut[1:]} before {words.count_text(late, 'more fix')} could be measured." if late else ""
     if leading is not None and leading.speedup is not None and not hardly:
         if _in_vain(leading):
-            return f"Nothing that was tried is sure to help{_likeliest(leading, device)}.{rest}"
+            return f"Nothing that was tried is sure to help{_likeliest(measured, device)}.{rest}"
         likely = doubt.is_likely_text(leading.chance) if leading.at_least is None else ""
         return " ".join(filter(None, (_leads(leading, leading.speedup, device), likely)))
     if hardly and measured:
-        return f"Nothing that was tried is likely to help{_likeliest(leading, device)}.{rest}"
+        return f"Nothing that was tried is likely to help{_likeliest(measured, device)}.{rest}"
     few = [outcome for outcome in measured if _sessions(outcome) < speedups.MINIMUM_SESSIONS]
     if few:
         least = words.count_text(min(map(_sessions, few)), "process")
@@ -178,13 +178,14 @@ def _leads(leading: FixOutcome, figure: Speedup, device: str) -> str:
     return (f"{told}{rest}." if rest != reason else f"{told}, but {reason}.") + more
 
 
-def _likeliest(leading: FixOutcome | None, device: str) -> str:
+def _likeliest(measured: Sequence[FixOutcome], device: str) -> str:
     """What stands behind `Nothing is likely to help`: the likeliest of what looks like a gain, and its chance; "" if
     nothing does."""
-    if leading is None or leading.speedup is None or leading.chance is None:
+    likeliest = ranking.likeliest(filter(_gains, measured))
+    if likeliest is None or likeliest.speedup is None or likeliest.chance is None:
         return ""
-    name, figure = words.setting_code(leading.setting, device), words.speedup_text(leading.speedup)
-    chance = doubt.percent_text(leading.chance)
+    name, figure = words.setting_code(likeliest.setting, device), words.speedup_text(likeliest.speedup)
+    chance = doubt.percent_text(likeliest.chance)
     chance = chance if chance.startswith("under") else f"about {chance}"
     return f": the likeliest is {name}, measured at {figure}, with a chance of {chance} to be worth the edit"
 

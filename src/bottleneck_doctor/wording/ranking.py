@@ -67,6 +67,11 @@ def by_chance(fixes: Iterable[FixOutcome]) -> list[FixOutcome]:
     return sorted(fixes, key=place)
 
 
+def likeliest(fixes: Iterable[FixOutcome]) -> FixOutcome | None:
+    """The fix with the best chance to help, for a sentence that says so: `by_chance` takes about equal ones as equal."""
+    return max((fix for fix in fixes if fix.chance is not None), key=lambda fix: fix.chance or 0.0, default=None)
+
+
 def open_fixes(result: Result) -> list[FixOutcome]:
     """What may help, best chance first, where nothing is known to be faster; none where something is, or in a report
     of an older release, which has no chances."""
