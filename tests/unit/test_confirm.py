@@ -411,6 +411,23 @@ def test_the_memory_of_both_stands_beside_it() -> None:
     assert promise_words.memory(alike).endswith(", as much as before.")
 
 
+def test_that_it_depends_on_other_programs_is_taken_back_with_the_promise() -> None:
+    result = promised()
+    busy = [replace(each, other_load=load) for each, load in zip(result.method.sessions, (1.2, 0.9), strict=False)]
+    said = promise_words.beside_others(result.fixes[0].setting, 0.9)
+    assert "at least 0.9 cores busy" in said
+    longer = replace(
+        result,
+        method=replace(result.method, sessions=busy),
+        verdict=replace(result.verdict, sentence=f"{result.verdict.sentence} {said}"),
+    )
+    assert words.least_other_load(busy) == 0.9
+    kept, _ = confirmed(Training(), Training(step=0.005), result=longer)
+    assert kept.verdict.sentence.endswith(said)
+    made, _ = confirmed(Training(), Training(workers=2), result=longer)
+    assert "other programs" not in made.verdict.sentence
+
+
 def test_what_is_prepared_first_takes_room_and_is_taken_back_with_the_promise() -> None:
     result = promised()
     preparation = Preparation(samples=60000, seconds=12.0, bytes=190 << 20)

@@ -649,6 +649,17 @@ def test_others_are_blamed_only_where_they_were_seen(load: float | None, blamed:
     assert ("other programs kept up to 2.0 cores busy" in sentence) is blamed
 
 
+@pytest.mark.parametrize("load", [None, 0.1, 1.04])
+def test_what_depends_on_the_cores_that_others_leave_is_promised_with_a_word_of_them(load: float | None) -> None:
+    """Beside a program that keeps one of two cores busy, two threads wait for one another, and one is faster by far."""
+    more = Experiment(timed([(WORKERS_2, 2.0)]))
+    said = judged(more.windows, [workers(WORKERS_2)], least_other_load=load).verdict.sentence
+    assert "2.00× faster" in said
+    assert ("while other programs kept at least 1.0 cores busy" in said) is (load == 1.04)
+    lower = Experiment(timed([(BF16, 2.0)]))
+    assert "other programs" not in judged(lower.windows, [amp()], least_other_load=load).verdict.sentence
+
+
 def test_a_warning_writes_its_share_as_every_other_sentence_does() -> None:
     experiment = Experiment(timed([(BF16, 1.03)]), luck=0.4, noise=1.0, blocks=2)
     judgement = judged(experiment.windows, [amp()])

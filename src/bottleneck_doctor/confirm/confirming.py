@@ -27,7 +27,7 @@ from bottleneck_doctor.patches.kept import is_as_kept
 from bottleneck_doctor.patches.plan import PlannedFile, after
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.system.progress import Progress
-from bottleneck_doctor.wording import promise_words, ranking
+from bottleneck_doctor.wording import promise_words, ranking, words
 from bottleneck_doctor.wording.check_words import loss_moved
 
 
@@ -289,6 +289,7 @@ def told(result: Result, promise: ranking.Promise, confirmation: Confirmation) -
                 promise_words.needless(result.combination, device),
                 promise_words.kept_memory(setting),
                 promise_words.preparing(promise.preparation),
+                promise_words.beside_others(setting, words.least_other_load(result.method.sessions)),
             )
             for told_of_it in filter(None, taken_back):
                 sentence = sentence.replace(f" {told_of_it}", "")

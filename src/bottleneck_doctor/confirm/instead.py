@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bottleneck_doctor.documents.report import FixOutcome, Refused, Result, Setting
-from bottleneck_doctor.wording import promise_words, ranking
+from bottleneck_doctor.wording import promise_words, ranking, words
 
 
 def instead(result: Result, setting: Setting) -> Result | None:
@@ -20,7 +20,7 @@ def instead(result: Result, setting: Setting) -> Result | None:
         return None
     best = left[0]
     verdict = result.verdict
-    claim = claimed(best, ranking.device(result))
+    claim = claimed(best, result)
     told = promise_words.refused(setting, confirmation, ranking.device(result))
     sentence = verdict.sentence.replace(told, f"{claim} {told}") if told in verdict.sentence else f"{claim} {told}"
     return replace(
@@ -31,11 +31,12 @@ def instead(result: Result, setting: Setting) -> Result | None:
     )
 
 
-def claimed(fix: FixOutcome, device: str) -> str:
-    """What the verdict says of a fix, with its risk and what it takes."""
+def claimed(fix: FixOutcome, result: Result) -> str:
+    """What the verdict says of a fix, with its risk, what it takes, and what it depends on."""
     assert fix.speedup is not None
-    claim = promise_words.claim(fix.setting, fix.speedup, device)
-    return " ".join([claim, *promise_words.terms(fix.setting, fix.preparation, fix.risk)])
+    claim = promise_words.claim(fix.setting, fix.speedup, ranking.device(result))
+    others = words.least_other_load(result.method.sessions)
+    return " ".join([claim, *promise_words.terms(fix.setting, fix.preparation, fix.risk, others)])
 
 
 def _shares_the_fault(fix: FixOutcome, refused: Refused) -> bool:

@@ -22,7 +22,7 @@ def supposed(result: Result) -> Result | None:
     if best is None or not told:
         return None
     taken = replace(best, status="faster", reason="")
-    sentence = f"{opening}{claimed(taken, ranking.device(result))}"
+    sentence = f"{opening}{claimed(taken, result)}"
     return replace(
         result,
         fixes=[taken if each is best else each for each in result.fixes],

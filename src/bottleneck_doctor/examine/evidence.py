@@ -74,6 +74,8 @@ class JudgeEvidence:
     """One observation for each pair of a process started with a setting and a process as written."""
     other_load: float | None = None
     """Most cores that other programs kept busy in a session, on average; None if that was not seen."""
+    least_other_load: float | None = None
+    """The same in the session in which they were least busy."""
     cut: str = TIME_OVER
     """What ended the measuring."""
     significance: float = speedups.SIGNIFICANCE

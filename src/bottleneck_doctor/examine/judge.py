@@ -391,7 +391,7 @@ def _verdict(
             sentence,
             promise_words.needless(together, evidence.found.device),
             promise_words.may_do(headline.may_do(leading, outcomes, estimates.adds), evidence.found.device),
-            *promise_words.terms(whole, preparation(whole, evidence.found), leading.risk),
+            *promise_words.terms(whole, preparation(whole, evidence.found), leading.risk, evidence.least_other_load),
         )
         return Verdict(
             sentence=" ".join(filter(None, told)),
@@ -443,9 +443,9 @@ def _best_single(outcomes: Sequence[FixOutcome]) -> str | None:
 def _too_noisy(evidence: JudgeEvidence, floor: float) -> str:
     """Why there is too much noise. Other programs are blamed only if they were seen: training can vary by itself."""
     vary = f"measurements of the same training differ so much that a gain{words.below_text(floor)} may be chance"
-    if not _others_busy(evidence):
+    if evidence.other_load is None or not _others_busy(evidence):
         return vary
-    return f"other programs kept up to {evidence.other_load:.1f} cores busy meanwhile, and {vary}"
+    return f"other programs kept up to {words.busy_cores(evidence.other_load)} busy meanwhile, and {vary}"
 
 
 def _others_busy(evidence: JudgeEvidence) -> bool:

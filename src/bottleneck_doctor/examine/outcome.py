@@ -113,6 +113,7 @@ def result(gathered: Gathered) -> Result:
                 selection,
                 gathered.beside,
                 other_load=_other_load(gathered),
+                least_other_load=words.least_other_load(gathered.records),
                 cut=_cut(gathered),
                 settling=settling(
                     gathered.settling,
@@ -273,7 +274,7 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
         found.append(
             Warning(
                 slug="other-load",
-                sentence=f"Other programs kept up to {load:.1f} cores busy during the examination.",
+                sentence=f"Other programs kept up to {words.busy_cores(load)} busy during the examination.",
             )
         )
     if Ending.OURS in gathered.endings.values():

@@ -126,6 +126,11 @@ def in_part(setting: Setting) -> bool:
     return any(each.in_part and setting[each.name] for each in knobs_of(setting))
 
 
+def shares_cores(setting: Setting) -> bool:
+    """Whether what the setting is worth depends on how many cores other programs leave to the training."""
+    return any(each.shares_cores for each in knobs_of(setting))
+
+
 def only_loads(setting: Setting) -> bool:
     """Whether the setting changes nothing but how fast batches are made. So does the empty one."""
     return all(each is not None and each.only_loads for each in map(knob, setting))

@@ -83,6 +83,8 @@ class KnobSpec:
     """Arguments of transformers' `TrainingArguments` that do the same as a value does, by their names."""
     loads: Callable[[Loading, SettingValue], Loading] = _as_before
     """What a value makes of how batches are made."""
+    shares_cores: bool = False
+    """Whether what a value is worth depends on how many cores other programs leave to the training."""
     in_part: bool = False
     """Whether windows with it train on a part of the data, so that their losses are not those of a user's training."""
     prepares: Callable[[Found], Preparation | None] = _nothing_first

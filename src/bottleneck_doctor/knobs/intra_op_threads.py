@@ -11,6 +11,7 @@ KNOB = KnobSpec(
     name=NAME,
     layer="process",
     edit=Call("torch.set_num_threads({value})", overruled_by=set_by_a_library(NAME)),
+    shares_cores=True,
 )
 
 

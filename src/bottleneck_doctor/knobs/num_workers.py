@@ -52,6 +52,7 @@ KNOB = KnobSpec(
     only_loads=True,
     own=_own,
     loads=_loads,
+    shares_cores=True,
 )
 
 

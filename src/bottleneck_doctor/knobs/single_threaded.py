@@ -33,4 +33,5 @@ KNOB = KnobSpec(
     only_loads=True,
     needs_workers=True,
     idle_beside=("cached_samples",),
+    shares_cores=True,
 )

@@ -15,7 +15,7 @@ from bottleneck_doctor.documents.report import (
     Setting,
     Speedup,
 )
-from bottleneck_doctor.knobs import allocator, needs_workers, shrinking
+from bottleneck_doctor.knobs import allocator, needs_workers, shares_cores, shrinking
 from bottleneck_doctor.statistics.speedups import EQUIVALENCE
 from bottleneck_doctor.wording import words
 
@@ -114,9 +114,22 @@ def preparing(preparation: Preparation | None) -> str:
     )
 
 
-def terms(setting: Setting, preparation: Preparation | None, risk: Risk) -> list[str]:
-    """What belongs to a promise, a sentence each: why its variables do, what it takes first, and its risk."""
-    return [told for told in (kept_memory(setting), preparing(preparation), RISK_TOLD[risk]) if told]
+def beside_others(setting: Setting, others: float | None) -> str:
+    """That a promise may not hold once other programs leave more cores to the training, as a sentence; "" where they
+    did not keep any busy, or it does not depend on them. `others`: cores that they kept busy all the while."""
+    if others is None or others <= words.OTHER_LOAD or not shares_cores(setting):
+        return ""
+    return (
+        f"This was measured while other programs kept at least {words.busy_cores(others)} busy, and may be worth less, "
+        "or cost time, without them: run doctor again once they have ended."
+    )
+
+
+def terms(setting: Setting, preparation: Preparation | None, risk: Risk, others: float | None) -> list[str]:
+    """What belongs to a promise, a sentence each: why its variables do, what it takes first, its risk, and that it
+    depends on other programs. `others`: see `beside_others`."""
+    said = (kept_memory(setting), preparing(preparation), RISK_TOLD[risk], beside_others(setting, others))
+    return [told for told in said if told]
 
 
 def confirmed_claim(setting: Setting, figure: Speedup, device: str, by: ConfirmedBy) -> str:

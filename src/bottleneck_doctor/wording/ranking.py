@@ -68,7 +68,7 @@ def by_chance(fixes: Iterable[FixOutcome]) -> list[FixOutcome]:
 
 
 def likeliest(fixes: Iterable[FixOutcome]) -> FixOutcome | None:
-    """The fix with the best chance to help, for a sentence that says so: `by_chance` takes about equal ones as equal."""
+    """The fix with the best chance to help. Unlike `by_chance`, it tells nearly equal chances apart."""
     return max((fix for fix in fixes if fix.chance is not None), key=lambda fix: fix.chance or 0.0, default=None)
 
 

@@ -20,6 +20,7 @@ from bottleneck_doctor.documents.report import (
     Protection,
     Rank,
     Risk,
+    SessionRecord,
     Setting,
     Speedup,
     Status,
@@ -252,6 +253,16 @@ def evidence_text(speedup: Speedup) -> str:
 def differs(one: Speedup | None, other: Speedup | None) -> bool:
     """Whether two figures read differently once written down."""
     return one is not None and other is not None and estimate_text(one) != estimate_text(other)
+
+
+def busy_cores(load: float) -> str:
+    """How many cores other programs keep busy: `1.4 cores`."""
+    return f"{load:.1f} cores"
+
+
+def least_other_load(sessions: Iterable[SessionRecord]) -> float | None:
+    """Cores that other programs kept busy in the session in which they were least busy; None if that was never seen."""
+    return min((each.other_load for each in sessions if each.other_load is not None), default=None)
 
 
 def share_text(share: float) -> str:
