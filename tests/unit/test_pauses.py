@@ -9,6 +9,8 @@ from tests.unit.diagnosable import window
 
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.measure import pauses
+from bottleneck_doctor.measure.costs import Costs
+from bottleneck_doctor.measure.schedule import LoopShape, probe
 
 
 def whole(epochs: int, step: float, between: float, rest: float, **others: object) -> Window:
@@ -52,3 +54,24 @@ def test_a_gain_of_steps_is_what_the_whole_gains_by(gain: float, between: float)
     else:
         assert 1 / (between + (1 - between) / (1 + steps)) == pytest.approx(1 + gain, rel=1e-6)
         assert steps >= gain - 1e-9
+
+
+def test_windows_that_explain_are_shorter_where_the_first_of_them_showed_long_pauses() -> None:
+    """Epochs of ten steps of 10 ms, with half a second between them: three seconds of steps would take 18."""
+    shape = LoopShape(period=1, epoch_batches=10, num_workers=0, prefetch_factor=2, served=True)
+    each = probe("phases:baseline", {}, mode="phases")
+    costs = Costs(shape, 0.01, 1.0, brief=True)
+    plain = costs.explaining_size(each, 3.0, None, 18.0)
+    assert costs.explaining(each, 3.0) == pytest.approx(0.01 * (plain.steps + plain.lead_in))
+    costs.learnt_first(
+        window(1, mode="phases", steps=100, seconds=1.0, lead_in_steps=0, lead_in_seconds=0.0, started=0.0, ended=6.0)
+    )
+    shorter = costs.explaining_size(each, 3.0, None, 18.0)
+    assert shorter.steps == pytest.approx(plain.steps / 3, abs=1)
+    assert costs.explaining(each, 3.0) == pytest.approx(0.06 * (shorter.steps + shorter.lead_in), rel=0.1)
+    # A window that holds no whole epoch says nothing of what lies between epochs.
+    unknown = Costs(shape, 0.01, 1.0, brief=True)
+    unknown.learnt_first(
+        window(1, mode="phases", steps=5, seconds=0.05, lead_in_steps=0, lead_in_seconds=0.0, started=0.0, ended=0.6)
+    )
+    assert unknown.explaining_size(each, 3.0, None, 18.0) == plain

@@ -83,6 +83,9 @@ class Costs:
         """Learn from a window that explains, before any that counts: until then, only the few steps are known in which
         the loop was found."""
         self.baseline_step = window.seconds / window.steps
+        took = window.seconds + window.lead_in_seconds
+        if window.ended is not None and took > 0 and self._epochs_within(window.steps + window.lead_in_steps):
+            self._stretch = max(1.0, (window.ended - window.started) / took)
 
     def learnt_epoch(self, batches: int, *, anew: bool) -> None:
         """Learn how many batches an epoch has. `anew`: decide once more whether windows are whole epochs."""
@@ -174,7 +177,7 @@ class Costs:
             each.as_setting(),
             each.mode,
             step,
-            seconds,
+            self._beside_pauses(seconds),
             epochs=False,
             least=self._least(step),
             settled=self._settled(each, step),
@@ -248,12 +251,14 @@ class Costs:
 
     def whole(self, each: Probe, size: WindowSize) -> float:
         """Seconds that a window of that size is expected to take with its lead-in, and with what lies between its
-        epochs if it holds whole ones."""
+        epochs."""
         steps = self.timed(each, size) + self._lead_in_steps(size) * self.step(each)
-        if not size.epochs:
-            return steps
-        epochs = size.epochs + size.lead_in
+        epochs = size.epochs + size.lead_in if size.epochs else self._epochs_within(size.steps + size.lead_in)
         return steps + epochs * (self._stretch - 1) * self.epoch_seconds
+
+    def _epochs_within(self, steps: int) -> int:
+        """Whole epochs that so many steps contain; 0 where nobody knows how long an epoch is."""
+        return steps // self.shape.epoch_batches if self.shape.epoch_batches else 0
 
     def timed(self, each: Probe, size: WindowSize) -> float:
         """Seconds that the timed part of such a window is expected to take."""
