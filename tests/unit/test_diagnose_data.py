@@ -37,8 +37,10 @@ from tests.unit.diagnosable import (
 from bottleneck_doctor.diagnose import Statement, diagnose
 from bottleneck_doctor.diagnose._rule import portion
 from bottleneck_doctor.documents.report import (
+    FixOutcome,
     Noise,
     Site,
+    Speedup,
     TransformCost,
     Workers,
 )
@@ -313,6 +315,42 @@ def test_more_threads_of_torch_than_cores_are_found_without_workers() -> None:
     assert found is not None
     assert found.site == Site(file="/home/ada/train.py", line=107)
     assert "torch computes with 32 threads (train.py, line 107) on 4 usable cores" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("others", "count", "gain", "said"),
+    [
+        (1.0, 1, 8.9, True),
+        (1.0, 1, 1.05, False),  # Hardly worth it.
+        (0.2, 1, 8.9, False),  # Nobody else needs the cores.
+        (1.0, 8, 8.9, False),  # More threads are faster.
+    ],
+)
+def test_threads_that_wait_because_other_programs_have_the_cores(
+    others: float, count: int, gain: float, said: bool
+) -> None:
+    """Beside a program that kept one of two cores busy, one thread was 8.9 times as fast as two."""
+    fewer = FixOutcome(
+        id="threads",
+        title="",
+        why="",
+        setting={"intra_op_threads": count},
+        status="faster",
+        risk="numerics",
+        reason="",
+        speedup=Speedup(estimate=1.1 * gain, low=gain, high=1.3 * gain, pairs=8, sessions=3),
+    )
+    found = replace(FOUND, threads=4)
+    evidence = replace(healthy(found=found, utilization=use(others_cpu=others)), fixes=[fewer])
+    made = finding("oversubscribed-threads", evidence)
+    assert (made is not None) is said
+    if made is not None:
+        assert "computes with 4 threads on 4 cores, of which other programs keep 1.0 busy" in made.sentence
+        assert made.weight == pytest.approx(1 - 1 / 8.9)
+        assert diagnose(evidence).findings[0].id == "oversubscribed-threads"
+        # More parts of a setting may have been what helped.
+        both = replace(fewer, setting={"intra_op_threads": 1, "num_workers": 2})
+        assert finding("oversubscribed-threads", replace(evidence, fixes=[both])) is None
 
 
 @pytest.mark.parametrize(("delayed", "said"), [(0.9, True), (0.1, False), (None, False)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.knobs._edits import Call
 from bottleneck_doctor.knobs._spec import KnobSpec, place_told, set_by_a_library
 from bottleneck_doctor.runtime.wire.messages import Found, Site
@@ -13,6 +14,11 @@ KNOB = KnobSpec(
     edit=Call("torch.set_num_threads({value})", overruled_by=set_by_a_library(NAME)),
     shares_cores=True,
 )
+
+
+def alone(setting: Setting, own: int) -> int:
+    """How many threads a setting computes with that changes nothing else; else the training's `own`."""
+    return int(setting[NAME]) if setting.keys() == {NAME} else own
 
 
 def set_at(found: Found) -> Site | None:

@@ -39,12 +39,14 @@ DELAYED = 0.3
 by themselves, as those of OpenBLAS do, are hardly ever taken off a core, and wait for one all the same. Ours; workers
 that compute with one thread each, as many as there are cores, hardly wait."""
 SETS_THREADS = re.compile(r"set_num_threads\(|OMP_NUM_THREADS|MKL_NUM_THREADS|OPENBLAS_NUM_THREADS|threadpool_limits\(")
+OTHERS = 0.5
+"""Cores that other programs keep busy from which on torch's threads wait for them: a burst of a second in two. Ours."""
 SERVICE_THREADS = 1
 """Each worker has a thread that passes finished batches on and computes nothing."""
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:
-    return _of_training(evidence) or _of_loading(evidence) or _of_workers(evidence)
+    return _of_training(evidence) or _beside_others(evidence) or _of_loading(evidence) or _of_workers(evidence)
 
 
 def _of_training(evidence: Evidence) -> Statement | None:
@@ -72,6 +74,50 @@ def _of_training(evidence: Evidence) -> Statement | None:
         advice="Leave `torch.set_num_threads` and `OMP_NUM_THREADS` at the number of usable cores, or below.",
         topic="host",
     )
+
+
+def _beside_others(evidence: Evidence) -> Statement | None:
+    """torch computes with as many threads as there are cores, but other programs keep some of them busy, and with
+    fewer threads training was measured to be faster."""
+    cores, threads, shares = _usage.usable_cpus(evidence), evidence.found.threads, evidence.shares
+    others, gain = _usage.others(evidence), _gain_of_fewer(evidence)
+    if evidence.on_device or shares is None or others is None or others < OTHERS or threads + others <= cores:
+        return None
+    weight = clamp(1.0 - 1.0 / gain) if gain > 1.0 else 0.0
+    if weight < LARGE:
+        return None
+    computing = shares.forward + shares.backward + shares.optimizer
+    of_cores = f"{words.count_text(threads, 'thread')} on {words.count_text(cores, 'core')}"
+    busy = f"of which other programs keep {others:.1f} busy"
+    return Statement(
+        sentence=(
+            f"torch computes with {of_cores}, {busy}. Computing is {words.share_text(computing)} of a step, and every "
+            "operation waits for its slowest thread."
+        ),
+        figures={
+            "threads": float(threads),
+            "usable_cpus": float(cores),
+            "others_cpu": others,
+            "computing_share": computing,
+        },
+        weight=weight * evidence.in_steps,
+        measured=False,
+        clause=f"computes with {of_cores}, {busy}",
+        advice="Train while nothing else runs, or call `torch.set_num_threads` with fewer as long as something does.",
+        topic="host",
+    )
+
+
+def _gain_of_fewer(evidence: Evidence) -> float:
+    """How many times as fast training is with fewer threads, surely; 1.0 where that was not measured."""
+    gains = [
+        fix.speedup.low
+        for fix in evidence.fixes
+        if fix.status == "faster"
+        and fix.speedup is not None
+        and 0 < intra_op_threads.alone(fix.setting, evidence.found.threads) < evidence.found.threads
+    ]
+    return max(gains, default=1.0)
 
 
 def _of_loading(evidence: Evidence) -> Statement | None:
