@@ -347,9 +347,9 @@ def test_it_is_not_offered_where_it_would_not_pay() -> None:
     assert reason(facts={"cached_samples": {"obstacle": "they differ"}}) == "they differ"
     assert "a new loader for every epoch" in reason(made_anew=True)
     # An epoch takes ten seconds, and preparing eleven and a half.
-    assert reason(run_epochs=5) == "the run has 5 epochs, and preparing all samples first would take as long as 1.1"
+    assert reason(run_epochs=2) == "the run has 2 epochs, and preparing all samples first would take as long as 1.1"
     assert "before any sample is needed again" in reason(run_steps=150, epoch_batches=100)
     assert "before any sample is needed again" in reason(run_epochs=1, step_seconds=[100.0] * 8)
-    assert isinstance(FIX.propose(replace(SAME, run_epochs=6)), Offer)
+    assert isinstance(FIX.propose(replace(SAME, run_epochs=3)), Offer)
     assert isinstance(FIX.propose(replace(SAME, run_epochs=2, step_seconds=[100.0] * 8)), Offer)
     assert isinstance(FIX.propose(replace(SAME, run_steps=900, epoch_batches=100)), Offer)

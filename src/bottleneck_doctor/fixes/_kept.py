@@ -7,9 +7,9 @@ from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.fixes._fix import NotApplicable, Offer
 from bottleneck_doctor.runtime.wire.messages import Found
 
-LARGEST_PART = 0.2
-"""Preparing all samples first may take this part of the whole run as it is written. If it takes more, the user gains
-much less than the figure of a step says."""
+LARGEST_PART = 0.4
+"""Preparing all samples first may take this part of the whole run as it is written, so a run of three epochs that only
+waits for data still gains. How long the whole run takes, with that, is told beside what a step gains."""
 
 
 def refusal(found: Found, name: str, obstacle: str | None, how: str, prepare: str) -> NotApplicable | None:
