@@ -273,6 +273,13 @@ CAUSES = (
         fixes=("quick-dropout",),
     ),
     Cause(
+        name="gradients that vanish",
+        program="workloads/vanishing_gradients.py",
+        cure=(("torch.manual_seed(0)", "torch.set_flush_denormal(True)\n    torch.manual_seed(0)"),),
+        findings=("compute-bound",),
+        fixes=("flush-denormal",),
+    ),
+    Cause(
         name="all rows padded to the longest",
         program="planted/padded_rows.py",
         cure=(

@@ -112,6 +112,7 @@ PROGRAMS = (
     _works("spawned_epochs.py", "forked-workers"),
     _works("many_columns.py", "sharing-strategy"),
     _works("dropped_features.py", "quick-dropout"),
+    _works("vanishing_gradients.py", "flush-denormal"),
     _planted("padded_rows.py", "trimmed-padding"),
     _planted("workers_for_tensors.py", "no-workers"),
     _loads("lightning_fit.py", needs=("lightning",)),

@@ -475,6 +475,43 @@ def test_dropout_draws_fewer_bits_in_its_window_alone(guest: StartGuest) -> None
     assert noted_around_its_window(script, "plain", "quick_dropout", True) == [{True}, {False}, {True}]
 
 
+VANISHING = (
+    PRELUDE
+    + """
+torch.set_num_threads(2)
+small, one = torch.full((1 << 18,), 1e-40), torch.ones(1)
+model = nn.Sequential(nn.Linear(64, 4))
+model[0].weight.data[:2] = 1e-40
+optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+loader = DataLoader(TensorDataset(torch.rand(64, 64), torch.randint(0, 4, (64,))), batch_size=8)
+for epoch in range(4):
+    for rows, labels in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(rows), labels).backward()
+        optimizer.step()
+        note("taken as 0", (small * one == 0).float().mean().item())
+"""
+)
+
+
+def test_numbers_next_to_0_are_taken_as_0_in_their_window_alone(guest: StartGuest) -> None:
+    script = guest(VANISHING)
+    found = script.found()
+    if "no such mode" in found.facts["flush_denormal"]["obstacle"]:
+        pytest.skip("this processor computes with denormal numbers only")
+    assert found.facts["flush_denormal"] == {"obstacle": "", "places": ["the weights"]}
+    (change,) = changes_for({"flush_denormal": True}, found)
+    assert "+torch.set_flush_denormal(True)" in change.diff
+    begun = len(script.notes("taken as 0"))
+    done = script.window({"flush_denormal": True}, lead_in=2, steps=6)
+    assert (done.status, done.reason, done.effect) == ("ok", "", {"flush_denormal": True})
+    ended = len(script.notes("taken as 0"))
+    assert script.window(steps=4).status == "ok"
+    assert script.run_out().code == 0
+    seen = script.notes("taken as 0")
+    assert [set(seen[:begun]), set(seen[begun:ended]), set(seen[ended:])] == [{0.0}, {1.0}, {0.0}]
+
+
 WRITTEN_OUT = (
     ATTENDING[: ATTENDING.index("class Net")]
     + """class Net(nn.Module):

@@ -469,6 +469,14 @@ def test_dropout_draws_fewer_bits_where_it_is_computed_on_the_cpu() -> None:
     assert refusal("quick-dropout", none) == "no dropout was found in the model"
 
 
+def test_numbers_next_to_0_are_taken_as_0_where_they_were_seen() -> None:
+    seen = replace(FOUND, facts={"flush_denormal": {"obstacle": "", "places": ["the weights"]}})
+    assert settings("flush-denormal", seen) == [{"flush_denormal": True}]
+    assert "could not be seen" in refusal("flush-denormal", FOUND)
+    none = replace(FOUND, facts={"flush_denormal": {"obstacle": "hardly any such number was seen"}})
+    assert refusal("flush-denormal", none) == "hardly any such number was seen"
+
+
 def test_numbers_are_taken_late_where_they_are_only_recorded() -> None:
     facts = {"obstacle": "", "lines": [["/train.py", 7]]}
     on_device = replace(FOUND, device="cuda:0")

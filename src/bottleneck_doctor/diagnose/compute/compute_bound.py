@@ -82,6 +82,7 @@ RULE = Rule(
         "float32-precision",
         "channels-last",
         "quick-dropout",
+        "flush-denormal",
         "threads",
         "intra-op-threads",
         "cudnn-benchmark",

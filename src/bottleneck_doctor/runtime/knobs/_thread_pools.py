@@ -1,6 +1,7 @@
 """Libraries that compute with threads of their own in each process: OpenBLAS, which NumPy and SciPy call, and OpenCV.
+And torch's own threads, where something has to be done in each of them.
 
-torch's own threads are not among them, because its DataLoader gives each worker one. MKL is not either: torch tells it
+torch's are not limited here, because its DataLoader gives each worker one. MKL's are not either: torch tells it
 the same. No package that knows such libraries can be expected in the user's environment.
 """
 
@@ -10,7 +11,9 @@ import contextlib
 import ctypes
 import os
 import sys
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List
+
+import torch
 
 OPENBLAS = "openblas"
 OPENCV = "opencv"
@@ -46,6 +49,25 @@ def limit(libraries: List[str]) -> None:
     if OPENCV in libraries and cv2 is not None:
         with contextlib.suppress(Exception):
             cv2.setNumThreads(1)
+
+
+def in_torch_threads(work: Callable[[], Any]) -> None:
+    """Do `work` in the calling thread and in each of those with which torch computes for it; in the calling thread
+    alone where torch does not compute with OpenMP.
+
+    OpenMP has no other way to reach its threads than to let them work: `GOMP_parallel` is what compilers turn a
+    parallel region into (https://gcc.gnu.org/onlinedocs/libgomp/Implementing-PARALLEL-construct.html), and LLVM's and
+    Intel's OpenMP have it, too.
+    """
+    work()
+    count = torch.get_num_threads()
+    libraries = [each for name in ("gomp", "iomp", "libomp") for each in _loaded(name)]
+    own = [each for each in libraries if f"{os.sep}torch{os.sep}" in each]
+    for path in (own or libraries)[:1] if count > 1 else []:
+        with contextlib.suppress(OSError, AttributeError):
+            parallel = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_NOLOAD).GOMP_parallel
+            does = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda ignored: work())
+            parallel(does, None, ctypes.c_uint(count), ctypes.c_uint(0))
 
 
 def _openblas(verb: str) -> List[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
@@ -31,6 +32,8 @@ class Callers:
         """What `observe` saw there; None where no root was seen to be called."""
         self.observe: Callable[[], Dict[str, Any]] = dict
         """Looks at what the user has set where a model computes. Must not raise."""
+        self.inputs: Optional[Callable[[Any], None]] = None
+        """Told what each module is given that is called with gradients on. May raise: then it is told no more."""
         self.in_backward = False
         """True during a backward pass: modules are then called to compute again, and not where the user wrote it."""
         self._without_gradients: Dict[int, float] = {}
@@ -122,6 +125,8 @@ class Callers:
             if len(self._without_gradients) < _MOST_CALLED:
                 self._without_gradients.setdefault(id(module), now())
             return
+        if self.inputs is not None:
+            self._tell_inputs(args)
         seen = self._seen.get(id(module))
         if (seen is not None and seen() is module) or len(self._called) > _MOST_CALLED:
             return
@@ -129,6 +134,13 @@ class Callers:
         site = None if self.in_backward else user_site(3)
         self._called.pop(id(module), None)
         self._called[id(module)] = (reference, site, _autocast_of(module), self.observe())
+
+    def _tell_inputs(self, args: Any) -> None:
+        told, self.inputs = self.inputs, None
+        with contextlib.suppress(Exception):
+            if told is not None:
+                told(args)
+                self.inputs = told
 
     def stood_still(self, seconds: float) -> None:
         """This process was held for so long, just now: as if all that was seen before had happened later."""
