@@ -18,13 +18,16 @@ decisive = load("decisive")
 BY_NAME = {program.name: program for program in decisive.PROGRAMS}
 
 
-def record(*claimed: str, undecided: tuple[str, ...] = (), failure: str = "") -> dict[str, Any]:
+def record(
+    *claimed: str, undecided: tuple[str, ...] = (), failure: str = "", sentence: str = decisive.NOTHING[1]
+) -> dict[str, Any]:
     return {
         "claimed": list(claimed),
         "claims": bool(claimed),
         "undecided": list(undecided),
         "failure": failure,
         "wall": 100.0,
+        "sentence": sentence,
     }
 
 
@@ -35,29 +38,38 @@ def test_every_program_is_there_and_names_known_fixes(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "found", "told"),
+    ("name", "kind", "found", "told"),
     [
-        ("many_tensors", record("fused-optimizer"), "right"),
-        ("many_tensors", record("amp-bf16", "fused-optimizer"), "right"),
-        ("many_tensors", record("amp-bf16"), "other"),
-        ("many_tensors", record(), "open"),
-        ("many_tensors", record(undecided=("fused-optimizer",)), "open"),
-        ("many_tensors", record(failure="exit code 3"), "failed"),
-        ("item_loop", record(), "right"),
-        ("item_loop", record(undecided=("threads",)), "open"),
-        ("item_loop", record("threads"), "wrong"),
+        ("many_tensors", "quiet", record("fused-optimizer"), "right"),
+        ("many_tensors", "quiet", record("amp-bf16", "fused-optimizer"), "right"),
+        ("many_tensors", "quiet", record("amp-bf16"), "other"),
+        ("many_tensors", "quiet", record(), "open"),
+        ("many_tensors", "quiet", record(undecided=("fused-optimizer",)), "open"),
+        ("many_tensors", "quiet", record(failure="exit code 3"), "failed"),
+        ("many_tensors", "core", record("threads"), "right"),
+        ("many_tensors", "memory", record("threads"), "other"),
+        ("large_tensors", "quiet", record("amp-bf16"), "other"),
+        ("large_tensors", "quiet", record("amp-bf16", sentence="with `MALLOC_TRIM_THRESHOLD_=1`"), "right"),
+        ("item_loop", "quiet", record(), "right"),
+        ("item_loop", "quiet", record(undecided=("threads",)), "right"),
+        ("item_loop", "quiet", record(sentence="Cannot tell: `x` measured 1.2×"), "open"),
+        ("item_loop", "quiet", record("threads"), "wrong"),
+        ("item_loop", "core", record("threads"), "right"),
+        ("item_loop", "core", record(), "open"),
+        ("parsed_lines", "core", record(), "right"),
+        ("parsed_lines", "core", record("workers"), "wrong"),
     ],
 )
-def test_answers(name: str, found: dict[str, Any], told: str) -> None:
-    assert decisive.answer(BY_NAME[name], found) == told
+def test_answers(name: str, kind: str, found: dict[str, Any], told: str) -> None:
+    assert decisive.answer(BY_NAME[name], kind, found) == told
 
 
 def test_rows_that_are_short_say_so() -> None:
-    records = {"many_tensors quiet": [record("fused-optimizer")], "item_loop core": [record(), record("threads")]}
+    records = {"many_tensors quiet": [record("fused-optimizer")], "item_loop memory": [record(), record("threads")]}
     text = decisive.report_text(records, list(BY_NAME.values()))
     assert "1 of 3" in text
     assert "something helps, quiet: right 1, of 1" in text
-    assert "nothing helps, core: right 1, wrong 1, of 2" in text
+    assert "nothing helps, memory: right 1, wrong 1, of 2" in text
 
 
 @pytest.mark.parametrize("kind", ["core", "bursts", "memory"])
