@@ -274,9 +274,9 @@ CAUSES = (
     ),
     Cause(
         name="gradients that vanish",
-        program="workloads/vanishing_gradients.py",
+        program="planted/vanishing_gradients.py",
         cure=(("torch.manual_seed(0)", "torch.set_flush_denormal(True)\n    torch.manual_seed(0)"),),
-        findings=("compute-bound",),
+        findings=("denormal-numbers",),
         fixes=("flush-denormal",),
     ),
     Cause(

@@ -218,6 +218,13 @@ SUITE = (
     Planted(name="conv_compute", expected=("compute-bound",), never=(*WAITS, *STEPS), place=False),
     Planted(name="averaged_weights", expected=("averaged-weights", "work-between-steps"), never=WAITS),
     Planted(name="double_arrays", expected=("double-precision",), never=(*WAITS, *STEPS), place=False),
+    Planted(
+        name="vanishing_gradients",
+        expected=("denormal-numbers",),
+        never=(*WAITS, *STEPS),
+        place=False,
+        fix=("flush-denormal",),
+    ),
     Planted(name="changing_shapes", expected=("recompiles",), never=(*WAITS, *STEPS)),
     Planted(
         name="exchanged_each_time",
@@ -303,6 +310,7 @@ SUITE = (
     _computes("tuned_first_steps", "slow-epoch-turn", "slow-start", "memory-growth"),
     _computes("long_epochs", "slow-epoch-turn", "slow-start"),
     _computes("unlabelled_batches", "frequent-evaluation", "slow-epoch-turn"),
+    _computes("short_sequences", "denormal-numbers"),
     _computes("scored_each_step", "frequent-evaluation", "slow-epoch-turn"),
 )
 

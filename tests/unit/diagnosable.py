@@ -15,6 +15,7 @@ from bottleneck_doctor.documents.report import (
     EpochPause,
     FileUse,
     Finding,
+    FixOutcome,
     FrozenPart,
     GarbageCollection,
     HotFunction,
@@ -448,3 +449,19 @@ def finding(identifier: str, evidence: Evidence) -> Finding | None:
     made = diagnose(evidence, [BY_ID[identifier]])
     assert not made.not_judged, made.not_judged
     return made.findings[0] if made.findings else None
+
+
+def flushed(low: float, *, places: Sequence[str] = ()) -> Evidence:
+    """A training that is surely so many times as fast with denormal numbers taken as 0."""
+    fix = FixOutcome(
+        id="flush-denormal",
+        title="",
+        why="",
+        setting={"flush_denormal": True},
+        status="faster" if low > 1 else "slower",
+        risk="numerics",
+        reason="",
+        speedup=Speedup(estimate=1.1 * low, low=low, high=1.2 * low, pairs=8, sessions=3),
+    )
+    facts = {"flush_denormal": {"obstacle": "", "places": list(places)}}
+    return replace(healthy(found=replace(FOUND, facts=facts)), fixes=[fix])

@@ -33,6 +33,7 @@ from tests.unit.diagnosable import (
     compiled_again,
     curve,
     finding,
+    flushed,
     healthy,
     in_workers,
     listing,
@@ -308,6 +309,12 @@ PAIRS: dict[str, Pair] = {
         lambda amount, _: healthy(found=replace(FOUND, facts={"float32_precision": {"double": amount}})),
         (0.6, 1.0),
         (0.0, 0.4),
+    ),
+    "denormal-numbers": Pair(
+        "how many times as fast training is with such numbers taken as 0",
+        lambda amount, _: flushed(amount),
+        (1.15, 20.0),
+        (0.5, 1.1),
     ),
     "recompiles": Pair(
         "how often a function was compiled again",

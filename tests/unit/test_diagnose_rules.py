@@ -44,6 +44,7 @@ from tests.unit.diagnosable import (
     compiled_again,
     curve,
     finding,
+    flushed,
     healthy,
     in_workers,
     listing,
@@ -357,6 +358,15 @@ CASES: dict[str, Case] = {
         silent=healthy(found=replace(FOUND, facts={"float32_precision": {"double": 0.02}})),
         weight=0.93 / 2,
         words=("100 % of the model's weights are in double precision", "take 93 % of the time"),
+    ),
+    "denormal-numbers": Case(
+        fires=flushed(2.1, places=["the gradients", "the weights"]),
+        silent=flushed(1.05, places=["the gradients"]),
+        weight=1 - 1 / 2.1,
+        words=(
+            "turn up in the gradients and the weights, and this processor is slow with them",
+            "training is 2.3× (95 % 2.1–2.5, 8 pairs) as fast",
+        ),
     ),
     "recompiles": Case(
         fires=healthy(found=replace(FOUND, facts=compiled_again(8))),

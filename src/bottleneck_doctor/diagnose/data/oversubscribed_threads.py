@@ -22,9 +22,10 @@ from bottleneck_doctor.diagnose._rule import (
     training_waits,
     waits,
 )
+from bottleneck_doctor.diagnose._worth import measured_gain, surely_lost
 from bottleneck_doctor.diagnose.data._contended import contended
 from bottleneck_doctor.diagnose.data._loading import waited_making
-from bottleneck_doctor.documents.report import Site
+from bottleneck_doctor.documents.report import Setting, Site
 from bottleneck_doctor.knobs import intra_op_threads
 from bottleneck_doctor.wording import words
 
@@ -80,10 +81,10 @@ def _beside_others(evidence: Evidence) -> Statement | None:
     """torch computes with as many threads as there are cores, but other programs keep some of them busy, and with
     fewer threads training was measured to be faster."""
     cores, threads, shares = _usage.usable_cpus(evidence), evidence.found.threads, evidence.shares
-    others, gain = _usage.others(evidence), _gain_of_fewer(evidence)
+    others, gain = _usage.others(evidence), measured_gain(evidence, lambda setting: _fewer(setting, threads))
     if evidence.on_device or shares is None or others is None or others < OTHERS or threads + others <= cores:
         return None
-    weight = clamp(1.0 - 1.0 / gain) if gain > 1.0 else 0.0
+    weight = surely_lost(gain)
     if weight < LARGE:
         return None
     computing = shares.forward + shares.backward + shares.optimizer
@@ -108,16 +109,8 @@ def _beside_others(evidence: Evidence) -> Statement | None:
     )
 
 
-def _gain_of_fewer(evidence: Evidence) -> float:
-    """How many times as fast training is with fewer threads, surely; 1.0 where that was not measured."""
-    gains = [
-        fix.speedup.low
-        for fix in evidence.fixes
-        if fix.status == "faster"
-        and fix.speedup is not None
-        and 0 < intra_op_threads.alone(fix.setting, evidence.found.threads) < evidence.found.threads
-    ]
-    return max(gains, default=1.0)
+def _fewer(setting: Setting, threads: int) -> bool:
+    return intra_op_threads.alone(setting, threads) < threads
 
 
 def _of_loading(evidence: Evidence) -> Statement | None:

@@ -71,10 +71,10 @@ class FlushDenormal(Held):
                 look.see("the gradients", weight.grad)
         for optimizer in steps.optimizers:
             look.see("the state of the optimizer", list(optimizer.state.values()))
-        if any(isinstance(module, _RECURRENT) for root in steps.roots for module in root.modules()):
-            # What is passed back within such a layer, step by step of a sequence, is not seen from outside.
-            look.places.append("recurrent layers, through which gradients may vanish")
-        obstacle = "" if look.places else "hardly any such number was seen in what the model computes with"
+        # What is passed back within a recurrent layer, step by step of a sequence, is not seen from outside.
+        recurrent = any(isinstance(module, _RECURRENT) for root in steps.roots for module in root.modules())
+        likely = look.places or recurrent
+        obstacle = "" if likely else "hardly any such number was seen in what the model computes with"
         return {"obstacle": obstacle, "places": look.places}
 
 
