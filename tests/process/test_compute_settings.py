@@ -469,7 +469,7 @@ for epoch in range(4):
 def test_dropout_draws_fewer_bits_in_its_window_alone(guest: StartGuest) -> None:
     script = guest(DROPPING)
     found = script.found()
-    assert found.facts["quick_dropout"] == {"obstacle": ""}
+    assert found.facts["quick_dropout"] == {"obstacle": "", "attention": False}
     (change,) = changes_for({"quick_dropout": True}, found)
     assert "+torch.nn.functional.dropout = quick_dropout" in change.diff
     assert noted_around_its_window(script, "plain", "quick_dropout", True) == [{True}, {False}, {True}]

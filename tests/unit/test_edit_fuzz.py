@@ -249,7 +249,10 @@ LAMP = Switch("lamp({value})", calls=("lamp",), arguments=("light",), attribute=
 FUSED = Argument("fused=True", "pass it", ("AdamW",), (("fused", True),), {"foreach": None})
 OFF = Argument("off", "leave it out", ("autocast",), (("enabled", False),), of=("torch", "amp"))
 GIVEN = GivenArgument("need_weights", False, position=4, calls=lambda found: ())
-QUICK = "def quick(values, p=0.5, dropout=torch.nn.functional.dropout):\n    return dropout(values, p)\n"
+QUICK = (
+    "def quick(values, p=0.5, dropout=torch.nn.functional.dropout):\n    return dropout(values, p)\n",
+    "torch.nn.functional.dropout = quick",
+)
 SMALLER = SmallerPictures("Pillow", 60, 8, ())
 GONE = {"prefetch_factor": None, "timeout": 0}
 EDITS: dict[str, Callable[[str, int], Any]] = {
@@ -265,7 +268,7 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
     "whole": whole_batches_change,
     "listed": listed_samples_change,
     "call": lambda text, line: call_change(text, "torch.set_num_threads(1)"),
-    "function": lambda text, line: own_function_change(text, "quick", QUICK, "torch.nn.functional.dropout = quick"),
+    "function": lambda text, line: own_function_change(text, "quick", QUICK),
     "named": lambda text, line: named_change(text, FUSED),
     "off": lambda text, line: named_change(text, OFF),
     "attention": attention_change,

@@ -465,6 +465,8 @@ def test_dropout_draws_fewer_bits_where_it_is_computed_on_the_cpu() -> None:
     seen = replace(FOUND, facts={"quick_dropout": {"obstacle": ""}})
     assert settings("quick-dropout", seen) == [{"quick_dropout": True}]
     assert "could not be seen" in refusal("quick-dropout", FOUND)
+    attends = replace(FOUND, facts={"quick_dropout": {"obstacle": "", "attention": True}})
+    assert settings("quick-dropout", attends) == [{"quick_dropout": "attention"}]
     none = replace(FOUND, facts={"quick_dropout": {"obstacle": "no dropout was found in the model"}})
     assert refusal("quick-dropout", none) == "no dropout was found in the model"
 

@@ -16,7 +16,7 @@ from torch.nn import functional
 from bottleneck_doctor.edits.own_function import own_function_change
 from bottleneck_doctor.knobs import OwnFunction, quick_dropout
 from bottleneck_doctor.runtime.knobs import GuestContext
-from bottleneck_doctor.runtime.knobs.quick_dropout import FEWEST, NAME, QuickDropout
+from bottleneck_doctor.runtime.knobs.quick_dropout import ATTENTION, FEWEST, NAME, QuickDropout, _in_steps
 from bottleneck_doctor.runtime.loop.steps import Steps
 
 ORIGINAL = functional.dropout
@@ -156,7 +156,7 @@ print((model(torch.ones(100, 100)) == 0).any().item(), nn.functional.dropout.__n
     ],
 )
 def test_the_edit_stands_below_the_imports_and_works(tmp_path: Path, text: str, name: str) -> None:
-    made = own_function_change(text, EDIT.name, EDIT.function, EDIT.text)
+    made = own_function_change(text, EDIT.name, [EDIT.function, EDIT.text])
     assert made is not None
     assert f"{name}.nn.functional.dropout = quick_dropout" in made.edited
     assert made.edited.index("def quick_dropout") > made.edited.index("from torch import nn")
@@ -164,8 +164,116 @@ def test_the_edit_stands_below_the_imports_and_works(tmp_path: Path, text: str, 
     script.write_bytes(made.edited.encode())
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "quick_dropout"]
-    assert own_function_change(made.edited, EDIT.name, EDIT.function, EDIT.text) is None, "it is there already"
-    assert own_function_change("import (\n", EDIT.name, EDIT.function, EDIT.text) is None
+    assert own_function_change(made.edited, EDIT.name, [EDIT.function, EDIT.text]) is None, "it is there already"
+    assert own_function_change("import (\n", EDIT.name, [EDIT.function, EDIT.text]) is None
+    more = own_function_change(text, EDIT.name, [EDIT.function, EDIT.text, *EDIT.more(ATTENTION)])
+    assert more is not None
+    assert f"\n{name}.nn.functional.scaled_dot_product_attention = quick_attention" in more.edited.replace("\r", "")
+    attends = "print(nn.functional.scaled_dot_product_attention(*3 * [nn.Linear(8, 8).weight], dropout_p=0.5).shape)\n"
+    script.write_bytes((more.edited + attends).encode())
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["True quick_dropout", "torch.Size([8, 8])"]
+
+
+MASK = torch.rand(2, 1, 16, 16) > 0.5
+MASK[..., 0] = True
+
+
+def attention(which: str) -> Any:
+    """The function that takes the place of torch's."""
+    if which == "in the window":
+        return _in_steps(ATTEND)
+    scope: dict[str, Any] = {"torch": torch}
+    exec(quick_dropout.OF_ATTENTION[0], scope)
+    return scope["quick_attention"]
+
+
+ATTEND = functional.scaled_dot_product_attention
+
+
+@pytest.mark.parametrize("which", ["in the window", "as edited"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"attn_mask": MASK},
+        {"attn_mask": torch.where(MASK, 0.0, float("-inf"))},
+        {"attn_mask": torch.rand(16, 16)},
+        {"is_causal": True},
+        {"scale": 0.5},
+    ],
+    ids=["plain", "bool", "infinite", "numbers", "causal", "scaled"],
+)
+def test_attention_is_torch_s_but_for_what_it_drops(
+    monkeypatch: pytest.MonkeyPatch, which: str, given: dict[str, Any]
+) -> None:
+    query, key, value = (torch.randn(2, 8, 16, 32, requires_grad=True) for _ in range(3))
+    expected = ATTEND(query, key, value, **given)
+    gradients = torch.autograd.grad(expected.sum(), (query, key, value))
+    asked: list[float] = []
+
+    def keeps_all(values: torch.Tensor, p: float) -> torch.Tensor:
+        asked.append(p)
+        return values
+
+    monkeypatch.setattr(functional, "dropout", keeps_all)
+    made = attention(which)(query, key, value, dropout_p=0.25, **given)
+    assert asked == [0.25]
+    torch.testing.assert_close(made, expected, rtol=1e-4, atol=1e-5)
+    for one, other in zip(torch.autograd.grad(made.sum(), (query, key, value)), gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("which", ["in the window", "as edited"])
+def test_attention_that_it_can_not_do_is_left_to_torch(monkeypatch: pytest.MonkeyPatch, which: str) -> None:
+    monkeypatch.setattr(functional, "dropout", None)
+    query = torch.randn(2, 8, 16, 32)
+    assert torch.equal(attention(which)(query, query, query), ATTEND(query, query, query))
+    lost = torch.zeros(16, 16, dtype=torch.bool)
+    monkeypatch.setattr(functional, "dropout", lambda values, p: values)
+    assert attention(which)(query, query, query, lost, 0.5).isfinite().all(), "rows of which all is masked"
+    monkeypatch.setattr(functional, "dropout", None)
+    if "enable_gqa" in str(getattr(ATTEND, "__doc__", "")):
+        few = query[:, :2]
+        assert attention(which)(query, few, few, dropout_p=0.5, enable_gqa=True).shape == query.shape
+
+
+class Attends(nn.Module):
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return functional.scaled_dot_product_attention(values, values, values, dropout_p=0.1)
+
+
+class Configured(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.config = type("Config", (), {"_attn_implementation": "sdpa"})()
+
+
+@pytest.mark.parametrize(
+    ("module", "attends"),
+    [
+        (nn.TransformerEncoderLayer(8, 2), True),
+        (Attends(), True),
+        (Configured(), True),
+        (nn.Linear(2, 2), False),
+    ],
+)
+def test_attention_is_told_where_the_model_may_call_it(module: nn.Module, attends: bool) -> None:
+    steps = Steps()
+    steps.roots.append(nn.Sequential(module, nn.Dropout(0.1)))
+    assert QuickDropout.facts(steps, "cpu") == {"obstacle": "", "attention": attends}
+
+
+def test_attention_takes_part_where_that_is_asked_for_and_is_put_back() -> None:
+    knob, context = QuickDropout(), GuestContext(Steps(), "cpu")
+    knob.apply(ATTENTION, context)
+    query = torch.randn(2, 8, 16, 32)
+    functional.scaled_dot_product_attention(query, query, query, dropout_p=0.5)
+    assert knob.effect(ATTENTION, context)
+    assert functional.scaled_dot_product_attention is not ATTEND
+    knob.revert(context)
+    assert functional.scaled_dot_product_attention is ATTEND
+    assert functional.dropout is ORIGINAL
 
 
 def test_the_knob_and_its_edit_are_called_alike() -> None:

@@ -94,7 +94,7 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
         elif isinstance(edit, Argument):
             made.steps.append(_named(edit, found, running))
         elif isinstance(edit, OwnFunction):
-            made.steps += [_in_place(edit, site, running) for site in sites(found)[:1]]
+            made.steps += [_in_place(edit, edit.more(value), site, running) for site in sites(found)[:1]]
         arguments = each.of_trainer(value, found)
         if arguments:
             made.steps[before:] = [_in_trainer(arguments, step, found, running) for step in made.steps[before:]]
@@ -307,13 +307,15 @@ def _called(code: str, found: Found, running: Running) -> Iterator[Step]:
         yield step
 
 
-def _in_place(edit: OwnFunction, first: Site, running: Running) -> Step:
-    """A function of the user's own in the place of one of torch's."""
+def _in_place(edit: OwnFunction, more: Sequence[str], first: Site, running: Running) -> Step:
+    """A function of the user's own in the place of one of torch's, and more statements behind it."""
 
     def step(drafts: Drafts) -> Outcome:
         site = _at_the_start(first, Follower(drafts, running))
         how = f"Define a function `{edit.name}` and write `{edit.text}` before training begins."
-        return at(site, lambda text, line: own_function_change(text, edit.name, edit.function, edit.text), how)(drafts)
+        return at(
+            site, lambda text, line: own_function_change(text, edit.name, [edit.function, edit.text, *more]), how
+        )(drafts)
 
     return step
 

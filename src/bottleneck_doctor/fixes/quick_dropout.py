@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, told_refusal
 from bottleneck_doctor.knobs import quick_dropout
 from bottleneck_doctor.runtime.wire.messages import Found
@@ -9,7 +10,8 @@ from bottleneck_doctor.runtime.wire.messages import Found
 
 def propose(found: Found) -> Offer | NotApplicable:
     refused = told_refusal(found, quick_dropout.NAME, "whether the model has dropout could not be seen")
-    return refused or Offer(({quick_dropout.NAME: True},))
+    drops: SettingValue = quick_dropout.ATTENTION if quick_dropout.of_attention(found) else True
+    return refused or Offer(({quick_dropout.NAME: drops},))
 
 
 FIX = Fix(
@@ -24,8 +26,8 @@ FIX = Fix(
     risk="identical",
     how=(
         "Put a function in the place of `torch.nn.functional.dropout` that draws 16 bits for each value. It drops "
-        "other values than before, as with another seed. What attention drops inside "
-        "`scaled_dot_product_attention` stays as it is."
+        "other values than before, as with another seed. Where the model calls `scaled_dot_product_attention`, another "
+        "function takes its place, too: with dropout, torch computes it in single steps on a CPU."
     ),
     target="compute",
     propose=propose,

@@ -23,6 +23,10 @@ def _by_nobody(found: Found) -> Site | None:
     return None
 
 
+def _no_statements(value: SettingValue) -> Sequence[str]:
+    return ()
+
+
 def _no_calls(found: Found) -> Sequence[tuple[str, Site]]:
     return ()
 
@@ -170,11 +174,12 @@ class Call:
 @dataclass(frozen=True)
 class OwnFunction:
     """A function of the user's own takes the place of one of torch's before training begins. `function`: its
-    definition; `text`: the statement that puts it there."""
+    definition; `text`: the statement that puts it there; `more`: statements behind it that a value asks for."""
 
     name: str
     function: str
     text: str
+    more: Callable[[SettingValue], Sequence[str]] = _no_statements
 
     def code(self, value: SettingValue, device: str) -> str | None:
         return self.text
