@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import Prober
-from bottleneck_doctor.measure.schedule import LoopShape, Probe, probe
+from bottleneck_doctor.measure.schedule import LoopShape, Probe, WindowSize, probe
 from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.runtime.wire.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.session.ending import Hung, SessionOver, TooSlow
@@ -369,6 +370,42 @@ def test_what_comes_after_the_last_step_is_not_waited_for() -> None:
         pauses.ends = ends
         pauses.answer, pauses.answers_at = OK, back
         assert waiting.awaited(pauses, 30.0, 1000.0, 1e9, pauses.now, last=8.0) is OK  # type: ignore[arg-type]
+
+
+def test_a_pause_is_waited_for_no_longer_than_a_new_process_takes() -> None:
+    for back, left in ((26.0, False), (90.0, True)):
+        pauses = Stepping(2.0, last=20.0, away=(20.0, back))
+        pauses.answer, pauses.answers_at = OK, back
+        if left:
+            with pytest.raises(SessionOver, match="other than training for long"):
+                waiting.awaited(pauses, 30.0, 1000.0, 1e9, pauses.now, pause=8.0)  # type: ignore[arg-type]
+            assert 28.0 <= pauses.time < 31.0
+        else:
+            assert waiting.awaited(pauses, 30.0, 1000.0, 1e9, pauses.now, pause=8.0) is OK  # type: ignore[arg-type]
+    # A slow step is no pause.
+    slow = Stepping(25.0)
+    slow.answer, slow.answers_at = OK, 60.0
+    assert waiting.awaited(slow, 30.0, 1000.0, 1e9, slow.now, pause=8.0) is OK  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("leaves", "epochs", "shown", "seconds"),
+    [
+        (True, 0, True, 25.0),
+        (False, 0, True, math.inf),
+        (True, 2, True, math.inf),  # The window holds pauses.
+        (True, 0, False, math.inf),  # The next process would come no further.
+    ],
+)
+def test_when_a_pause_is_left(leaves: bool, epochs: int, shown: bool, seconds: float) -> None:
+    selection, made = make()
+    selection.measured.found = replace(selection.measured.found, setup_seconds=25.0)
+    made.leaves_pauses = leaves
+    session: Any = Told(OK)
+    if shown:
+        made.measure(session, TWO)
+    size = WindowSize(lead_in=2, steps=0 if epochs else 8, epochs=epochs)
+    assert made._longest_pause(session, size) == seconds
 
 
 def test_a_lead_in_may_take_three_times_as_long_as_planned() -> None:

@@ -212,7 +212,7 @@ class _Examination:
         costs = Costs(schedule.shape_of(found), step, plan.window_seconds, brief=True)
         telling = Telling(measured, self.budget, self.progress)
         prober = Prober(measured, costs, self.budget, telling, self.outside.run_queue)
-        prober.keeps_workers = True
+        prober.keeps_workers = prober.leaves_pauses = True
         prober.spare = 0.0 if allowance is None else allowance.seconds
         prober.keeps_losses = True
         if self.request.explain is not None and allowance is not None:

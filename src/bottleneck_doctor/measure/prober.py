@@ -28,6 +28,8 @@ HANG_SECONDS = 30.0
 HANG_FACTOR = 12.0
 """A training hangs if it makes no step for this many times as long as its whole window should take, and for at least
 `HANG_SECONDS`. As long as it makes steps, it is only slow."""
+LEAST_PAUSE = 10.0
+"""Seconds that a pause may take in any case, before a new process is started for it."""
 LAST_STEPS = 4.0
 """The last step of a training takes at most this many times as long as others."""
 SLOW_SHARE = 0.25
@@ -74,6 +76,9 @@ class Prober:
         """Batches of an epoch, as windows showed; None until two epochs agreed."""
         self.keeps_workers = False
         """Whether workers go on from one window to the next that loads in the same way."""
+        self.leaves_pauses = False
+        """Whether a process is given up that does something other than training, such as an evaluation, for longer than
+        a new one takes to its loop."""
         self.keeps_losses = False
         """Whether guests tell the losses of the training, too."""
         self.losses: dict[int, float] = {}
@@ -244,7 +249,8 @@ class Prober:
         patience = max(limit, SLOW_SHARE * time_left) if each.setting or each.mode == "loader_only" else math.inf
         with self._run_queue() as queue:
             until, now = self._budget.now() + time_left, self._budget.now
-            event = awaited(session, limit, until, patience, now, last=self._longest_last_step(step))
+            last, pause = self._longest_last_step(step), self._longest_pause(session, size)
+            event = awaited(session, limit, until, patience, now, last=last, pause=pause)
         if isinstance(event, messages.WindowDone):
             if event.window != self._number:
                 return messages.Trouble(text=f"window {self._number} was granted, and {event.window} ended")
@@ -270,6 +276,15 @@ class Prober:
         """Seconds to wait for another step after the last one that the program says it makes. It may say too little, so
         that is as long as a new process would take to come to its loop."""
         return max(LAST_STEPS * max(step, self.costs.baseline_step), self._measured.found.setup_seconds)
+
+    def _longest_pause(self, session: Session, size: WindowSize) -> float:
+        """Seconds to wait where the script does something other than training. Nobody knows how long that takes, so
+        after as long as a new process takes to its loop, a new one is the better guess. But windows of whole epochs
+        hold pauses, and where a process has shown nothing yet, the next one would come no further."""
+        shown = any(each.session == session.number and each.status == "ok" for each in self._measured.windows)
+        if not self.leaves_pauses or size.epochs or not shown:
+            return math.inf
+        return max(LEAST_PAUSE, self._measured.found.setup_seconds)
 
     def _grace(self, strict: float) -> float:
         """Seconds that a window may last past the time left: `strict` if the user set the budget."""

@@ -38,14 +38,15 @@ def awaited(
     now: Callable[[], float],
     *,
     last: float = math.inf,
+    pause: float = math.inf,
 ) -> Any:
     """The next event of a session. `Hung` if no step was made for `limit` seconds. `TooSlow` if steps are made, but no
     event came within `patience` seconds. None if the time is over (`until`). Work of the user's between steps, such as
     an evaluation, counts for neither.
 
     If steps can't be seen, as on other hosts, `limit` applies to the whole window. Raises `OutOfTime`, and
-    `SessionOver` if the user's work between steps takes too long, or if nothing but such work is seen for `last`
-    seconds after the last step that the program says it makes.
+    `SessionOver` if the user's work between steps takes longer than `pause` seconds, or too long in any case, or if
+    nothing but such work is seen for `last` seconds after the last step that the program says it makes.
     """
     begun = since = now()
     steps = session.progress()
@@ -63,6 +64,8 @@ def awaited(
         elif now() >= since + last and session.has_last_step():
             # What a script does after training, such as a long test, tells nothing here.
             raise SessionOver(Ending.END, "it had made all of its steps")
+        elif now() >= since + pause and session.is_away():
+            raise SessionOver(Ending.AWAY)
         elif now() >= min(hangs, until):
             if until < hangs:
                 return None

@@ -20,7 +20,7 @@ class Ending(Enum):
     CRASH = "the script failed"
     HANG = "a window hung"
     SLOW = "a window took far longer than expected"
-    AWAY = "the script did something other than training for minutes"
+    AWAY = "the script did something other than training for long"
     APART = "its ranks could not be stopped at the same step"
     OURS = "a bug in doctor ended it"
     UNTIMED = "no window could be timed"
