@@ -112,6 +112,25 @@ def test_script_that_ends_is_started_again(tmp_path: Path) -> None:
     assert len(result.method.sessions) > 1
 
 
+@pytest.mark.slow(together=True)
+def test_a_long_pause_after_an_epoch_is_not_waited_for(tmp_path: Path) -> None:
+    """Epochs of four seconds, and a minute and a half after each: no window could be taken after the first pause."""
+    pausing = """
+loader = DataLoader(Rows(400, 0.01), batch_size=4)
+for epoch in range(100):
+    for batch in loader:
+        train_on(batch)
+    time.sleep(90)
+"""
+    write(tmp_path, PRELUDE + pausing)
+    done = run("--budget", "60s", "--no-explain", "--only", "workers", "-q", "train.py", cwd=tmp_path)
+    assert done.returncode == Exit.DONE, done.stderr
+    sessions = report(tmp_path).method.sessions
+    assert len(sessions) > 1
+    assert "did something other than training for long" in sessions[0].ended
+    assert sessions[0].seconds < 40
+
+
 # -- what is wrong with what was given -------------------------------------------------------------------------------
 
 

@@ -108,9 +108,25 @@ class Calls(nn.Module):
         return functional.dropout(values, 0.5, self.training)
 
 
+class Qualified(nn.Module):
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(values, 0.5, self.training)
+
+
+class Holds(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(0.0)
+
+    def forward(self, values: torch.Tensor) -> Any:
+        return self.dropout(values)
+
+
 @pytest.mark.parametrize(
     ("model", "device", "says"),
     [
+        (nn.Sequential(Qualified()), "cpu", ""),
+        (nn.Sequential(Holds()), "cpu", "no dropout was found"),
         (nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.1)), "cpu", ""),
         (nn.Sequential(Calls()), "cpu", ""),
         (nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.0)), "cpu", "no dropout was found"),

@@ -52,6 +52,14 @@ def test_the_shortest_life_counts() -> None:
     assert life.left() == pytest.approx(0.95 * 9.0 - 4.0)
 
 
+def test_what_it_stood_still_at_its_end_is_no_part_of_a_life() -> None:
+    life, clock = lived()
+    life.begins()
+    clock.now += 30.0
+    life.ended(still=11.0)
+    assert (life.seconds, life.lives) == (19.0, 1)
+
+
 @given(seconds=st.floats(0.5, 500.0), settings=st.integers(1, 20))
 def test_all_settings_fit_into_a_life_unless_it_is_far_too_short(seconds: float, settings: int) -> None:
     life, _ = lived(seconds)

@@ -377,9 +377,10 @@ def test_a_pause_is_waited_for_no_longer_than_a_new_process_takes() -> None:
         pauses = Stepping(2.0, last=20.0, away=(20.0, back))
         pauses.answer, pauses.answers_at = OK, back
         if left:
-            with pytest.raises(SessionOver, match="other than training for long"):
+            with pytest.raises(SessionOver, match="other than training for long") as over:
                 waiting.awaited(pauses, 30.0, 1000.0, 1e9, pauses.now, pause=8.0)  # type: ignore[arg-type]
             assert 28.0 <= pauses.time < 31.0
+            assert over.value.still == pytest.approx(pauses.time - 20.0, abs=2.0)
         else:
             assert waiting.awaited(pauses, 30.0, 1000.0, 1e9, pauses.now, pause=8.0) is OK  # type: ignore[arg-type]
     # A slow step is no pause.

@@ -232,9 +232,10 @@ class Blocks:
         if not grew and coming >= schedule.LEAST_SESSIONS:
             self.selection.ladder.lighten(self._measured, self.selection.chosen_after)
 
-    def script_ended(self) -> None:
-        """The script came to its end by itself, so the windows of later processes have to fit into such a life."""
-        self.lifetime.ended()
+    def script_ended(self, still: float) -> None:
+        """The script came to its end by itself, or made no step for the last `still` seconds, as in a long evaluation.
+        So the windows of later processes have to fit into such a life."""
+        self.lifetime.ended(still)
         if not self.selection.chosen_after:
             settings, most = len(self._next_probes()), self._sessions or schedule.MOST_CONFIRMING + 1
             costs, setup, left = self.prober.costs, self._starter.setup(), self._budget.left()

@@ -171,8 +171,8 @@ class _Examination:
                 with contextlib.nullcontext() if self.explainer is None else self.explainer.watching(live):
                     work(live)
         except SessionOver as over:
-            if over.ending is Ending.END and self.blocks is not None:
-                self.blocks.script_ended()
+            if over.ending in (Ending.END, Ending.AWAY) and self.blocks is not None:
+                self.blocks.script_ended(over.still)
             self._give_up_on(over)
             self.times_apart += over.apart
 

@@ -1,4 +1,4 @@
-"""Scripts that end by themselves after a few seconds: how long a process trains, and what fits into that. Pure.
+"""Scripts that end, or pause for minutes, after seconds: how long a process trains, and what fits into that. Pure.
 
 As long as it is not known, windows are as long as the budget allows. A process that ends in the middle of them shows
 one setting or none. Once a process has come to its end, windows are so short that another one holds them all.
@@ -51,9 +51,9 @@ class Lifetime:
         """A process stands at its loop."""
         self._stood = self._now()
 
-    def ended(self) -> None:
-        """The script came to its end."""
-        self.seconds = min(self.seconds, self._now() - self._stood)
+    def ended(self, still: float = 0.0) -> None:
+        """The script came to its end, or made no step for the last `still` seconds."""
+        self.seconds = min(self.seconds, max(0.0, self._now() - self._stood - still))
         self.lives += 1
 
     def left(self) -> float:

@@ -65,7 +65,7 @@ def awaited(
             # What a script does after training, such as a long test, tells nothing here.
             raise SessionOver(Ending.END, "it had made all of its steps")
         elif now() >= since + pause and session.is_away():
-            raise SessionOver(Ending.AWAY)
+            raise SessionOver(Ending.AWAY, still=now() - since)
         elif now() >= min(hangs, until):
             if until < hangs:
                 return None

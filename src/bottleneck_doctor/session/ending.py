@@ -51,11 +51,14 @@ class SessionOver(Exception):
     """The session ended by itself, or can't be asked for anything more.
 
     `reason`: more about that, in one line. `tail`: the end of what the script wrote, or the guest's traceback if the
-    guest failed. `hung`: details, if it hung.
+    guest failed. `hung`: details, if it hung. `still`: seconds at its end in which it was known to make no step.
     """
 
-    def __init__(self, ending: Ending, reason: str = "", *, tail: str = "", hung: Hung | None = None) -> None:
+    def __init__(
+        self, ending: Ending, reason: str = "", *, tail: str = "", hung: Hung | None = None, still: float = 0.0
+    ) -> None:
         self.ending = ending
+        self.still = still
         self.reason = reason
         self.tail = tail
         self.hung = hung

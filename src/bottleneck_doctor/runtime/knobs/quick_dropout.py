@@ -123,8 +123,14 @@ def _drops(module: Any) -> bool:
     """Whether a module is a dropout that drops, or calls the function in its own forward pass."""
     if isinstance(module, torch.nn.Dropout):
         return 0.0 < module.p < 1.0
-    code = getattr(type(module).forward, "__code__", None)
-    return code is not None and _CALLED in code.co_names and not type(module).__module__.startswith("torch.")
+    forward = type(module).forward
+    code, known = getattr(forward, "__code__", None), getattr(forward, "__globals__", {})
+    if code is None or _CALLED not in code.co_names or type(module).__module__.startswith("torch."):
+        return False
+    # `self.dropout` is a module of its own.
+    return callable(known.get(_CALLED)) or any(
+        name == "functional" or known.get(name) is _functional for name in code.co_names
+    )
 
 
 def _can_draw(values: Any, p: Any) -> bool:
