@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -50,6 +51,16 @@ def test_the_shortest_life_counts() -> None:
     life.begins()
     clock.now += 4.0
     assert life.left() == pytest.approx(0.95 * 9.0 - 4.0)
+
+
+def test_more_processes_are_planned_once_there_is_more_time() -> None:
+    """Lives of 15 s hold one of 14 settings each, so it takes many to try them all."""
+    life, _ = lived(15.5)
+    first = life.planned(replace(PLAN, sessions=4, session_seconds=60.0, window_seconds=1.6), 14, 0.5, 9.5, 213.0, 8)
+    assert first.sessions == 8
+    later = life.planned(first, 9, 0.5, 9.5, 383.0, 8)
+    assert (later.sessions, later.window_seconds) == (15, first.window_seconds)
+    assert life.planned(later, 9, 0.5, 9.5, 50.0, 8) == later
 
 
 def test_what_it_stood_still_at_its_end_is_no_part_of_a_life() -> None:

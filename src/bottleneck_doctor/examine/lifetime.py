@@ -44,6 +44,8 @@ class Lifetime:
         """The shortest life so far of a process that came to its end."""
         self.lives = 0
         """How many processes came to their end."""
+        self._short = False
+        """Whether windows were made shorter, to fit into a life."""
         self._now = now
         self._stood = now()
 
@@ -87,8 +89,10 @@ class Lifetime:
         one, `setup`: those that a start takes."""
         windows = settings + settings / BASELINE_EVERY + 1
         fits = max(LEAST_WINDOW_SECONDS, USED * self.seconds / (WITH_LEAD_IN * windows))
-        if fits >= plan.window_seconds:
+        # Of a plan for such lives, only how many processes there are changes, as more time is asked for.
+        if fits >= plan.window_seconds and not self._short:
             return plan
+        self._short = True
         shortest = max(fits, (PLAIN_LEAD_IN + min(LEAST_STEPS, self.steps_compared(step))) * step)
         held = max(1, int((self.seconds / shortest - 1) / (1 + 1 / BASELINE_EVERY)))
         most = max(most, LEAST_SESSIONS * math.ceil(settings / held))
@@ -97,5 +101,5 @@ class Lifetime:
             plan,
             sessions=max(plan.sessions, sessions),
             session_seconds=min(plan.session_seconds, self.seconds),
-            window_seconds=fits,
+            window_seconds=min(plan.window_seconds, fits),
         )
