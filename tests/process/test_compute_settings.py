@@ -502,14 +502,7 @@ def test_numbers_next_to_0_are_taken_as_0_in_their_window_alone(guest: StartGues
     assert found.facts["flush_denormal"] == {"obstacle": "", "places": ["the weights"]}
     (change,) = changes_for({"flush_denormal": True}, found)
     assert "+torch.set_flush_denormal(True)" in change.diff
-    begun = len(script.notes("taken as 0"))
-    done = script.window({"flush_denormal": True}, lead_in=2, steps=6)
-    assert (done.status, done.reason, done.effect) == ("ok", "", {"flush_denormal": True})
-    ended = len(script.notes("taken as 0"))
-    assert script.window(steps=4).status == "ok"
-    assert script.run_out().code == 0
-    seen = script.notes("taken as 0")
-    assert [set(seen[:begun]), set(seen[begun:ended]), set(seen[ended:])] == [{0.0}, {1.0}, {0.0}]
+    assert noted_around_its_window(script, "taken as 0", "flush_denormal", True) == [{0.0}, {1.0}, {0.0}]
 
 
 WRITTEN_OUT = (

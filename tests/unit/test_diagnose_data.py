@@ -22,6 +22,7 @@ from tests.unit.diagnosable import (
     TRAINING,
     WAITING,
     curve,
+    faster,
     finding,
     healthy,
     in_workers,
@@ -37,10 +38,8 @@ from tests.unit.diagnosable import (
 from bottleneck_doctor.diagnose import Statement, diagnose
 from bottleneck_doctor.diagnose._rule import portion
 from bottleneck_doctor.documents.report import (
-    FixOutcome,
     Noise,
     Site,
-    Speedup,
     TransformCost,
     Workers,
 )
@@ -330,16 +329,7 @@ def test_threads_that_wait_because_other_programs_have_the_cores(
     others: float, count: int, gain: float, said: bool
 ) -> None:
     """Beside a program that kept one of two cores busy, one thread was 8.9 times as fast as two."""
-    fewer = FixOutcome(
-        id="threads",
-        title="",
-        why="",
-        setting={"intra_op_threads": count},
-        status="faster",
-        risk="numerics",
-        reason="",
-        speedup=Speedup(estimate=1.1 * gain, low=gain, high=1.3 * gain, pairs=8, sessions=3),
-    )
+    fewer = faster("threads", {"intra_op_threads": count}, gain)
     found = replace(FOUND, threads=4)
     evidence = replace(healthy(found=found, utilization=use(others_cpu=others)), fixes=[fewer])
     made = finding("oversubscribed-threads", evidence)

@@ -328,7 +328,7 @@ def _cut(gathered: Gathered) -> str:
 
 def _other_load(gathered: Gathered) -> float | None:
     """Most cores that other programs kept busy in a session; None if that was never seen."""
-    return max((record.other_load for record in gathered.records if record.other_load is not None), default=None)
+    return max(words.other_loads(gathered.records), default=None)
 
 
 def _named(paths: Sequence[str]) -> str:

@@ -16,9 +16,9 @@ KNOB = KnobSpec(
 )
 
 
-def alone(setting: Setting, own: int) -> int:
-    """How many threads a setting computes with that changes nothing else; else the training's `own`."""
-    return int(setting[NAME]) if setting.keys() == {NAME} else own
+def alone(setting: Setting) -> int | None:
+    """The number of threads that a setting asks for, where it asks for nothing else; None for any other setting."""
+    return int(setting[NAME]) if setting.keys() == {NAME} else None
 
 
 def set_at(found: Found) -> Site | None:

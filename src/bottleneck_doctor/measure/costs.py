@@ -83,9 +83,8 @@ class Costs:
         """Learn from a window that explains, before any that counts: until then, only the few steps are known in which
         the loop was found."""
         self.baseline_step = window.seconds / window.steps
-        took = window.seconds + window.lead_in_seconds
-        if window.ended is not None and took > 0 and self._epochs_within(window.steps + window.lead_in_steps):
-            self._stretch = max(1.0, (window.ended - window.started) / took)
+        if self._epochs_within(window.steps + window.lead_in_steps):
+            self._stretch = pauses.stretch_of_steps(window)
 
     def learnt_epoch(self, batches: int, *, anew: bool) -> None:
         """Learn how many batches an epoch has. `anew`: decide once more whether windows are whole epochs."""

@@ -26,6 +26,12 @@ def stretch(windows: Sequence[Window]) -> float:
     return max(1.0, median(seen)) if seen else 1.0
 
 
+def stretch_of_steps(window: Window) -> float:
+    """The same by a window that is not of whole epochs, and holds some; 1 where it does not tell."""
+    timed = window.seconds + window.lead_in_seconds
+    return 1.0 if window.ended is None or timed <= 0 else max(1.0, (window.ended - window.started) / timed)
+
+
 def share(windows: Sequence[Window]) -> float:
     """The part of the time, 0 to 1, that goes by between epochs; 0 where no window shows it."""
     return 1 - 1 / stretch(windows)

@@ -260,9 +260,14 @@ def busy_cores(load: float) -> str:
     return f"{load:.1f} cores"
 
 
+def other_loads(sessions: Iterable[SessionRecord]) -> list[float]:
+    """Cores that other programs kept busy, in each session in which that was seen."""
+    return [each.other_load for each in sessions if each.other_load is not None]
+
+
 def least_other_load(sessions: Iterable[SessionRecord]) -> float | None:
     """Cores that other programs kept busy in the session in which they were least busy; None if that was never seen."""
-    return min((each.other_load for each in sessions if each.other_load is not None), default=None)
+    return min(other_loads(sessions), default=None)
 
 
 def share_text(share: float) -> str:

@@ -110,7 +110,8 @@ def _beside_others(evidence: Evidence) -> Statement | None:
 
 
 def _fewer(setting: Setting, threads: int) -> bool:
-    return intra_op_threads.alone(setting, threads) < threads
+    asked = intra_op_threads.alone(setting)
+    return asked is not None and asked < threads
 
 
 def _of_loading(evidence: Evidence) -> Statement | None:

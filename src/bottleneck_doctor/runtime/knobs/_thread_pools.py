@@ -65,7 +65,7 @@ def in_torch_threads(work: Callable[[], Any]) -> None:
     own = [each for each in libraries if f"{os.sep}torch{os.sep}" in each]
     for path in (own or libraries)[:1] if count > 1 else []:
         with contextlib.suppress(OSError, AttributeError):
-            parallel = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_NOLOAD).GOMP_parallel
+            parallel = _library(path).GOMP_parallel
             does = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda ignored: work())
             parallel(does, None, ctypes.c_uint(count), ctypes.c_uint(0))
 
@@ -76,11 +76,15 @@ def _openblas(verb: str) -> List[Any]:
     functions = []
     for path in _loaded("openblas"):
         with contextlib.suppress(OSError):
-            # What is no longer loaded is not loaded for this.
-            library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_NOLOAD)
+            library = _library(path)
             named = [f"{begin}{verb}{end}" for begin, end in _NAMES]
             functions += [getattr(library, name) for name in named if hasattr(library, name)][:1]
     return functions
+
+
+def _library(path: str) -> Any:
+    """A library of this process. Raises OSError for one that is no longer loaded, which is not loaded for this."""
+    return ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_NOLOAD)
 
 
 def _loaded(part: str) -> List[str]:

@@ -8,11 +8,12 @@ starts later inherit it, as those of a script do that calls it at its top. So it
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, List
 
 import torch
 from torch.utils.hooks import unserializable_hook
 
+from ..loop.batches import tensors_of
 from ..loop.steps import Steps
 from ._held import Held
 from ._thread_pools import in_torch_threads
@@ -90,16 +91,14 @@ class _Look:
 
     def called(self, inputs: Any) -> None:
         """A module is called with these."""
-        for each in _tensors(inputs):
-            if self._left <= 0:
-                return
+        for each in tensors_of(inputs)[: self._left]:
             self._left -= 1
             self.see("what the layers pass on", each)
             if each.requires_grad and each.grad_fn is not None and _can_be_seen(each):
-                each.register_hook(self._passed_back)
+                each.register_hook(self._passed_back)  # type: ignore[no-untyped-call]
 
     def see(self, place: str, values: Any) -> None:
-        for each in _tensors(values):
+        for each in tensors_of(values):
             if place not in self.places and denormal_share(each) >= ENOUGH:
                 self.places.append(place)
 
@@ -128,18 +127,6 @@ def _can_be_seen(values: Any) -> bool:
         and values.numel() > 0
         and values.is_contiguous()
     )
-
-
-def _tensors(values: Any, depth: int = 3) -> Iterator[Any]:
-    """The tensors in nested lists, tuples and dictionaries."""
-    if isinstance(values, torch.Tensor):
-        yield values
-    elif depth and isinstance(values, dict):
-        for each in values.values():
-            yield from _tensors(each, depth - 1)
-    elif depth and isinstance(values, (list, tuple)):
-        for each in values:
-            yield from _tensors(each, depth - 1)
 
 
 def _can_flush() -> bool:
