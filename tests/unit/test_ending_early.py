@@ -365,6 +365,45 @@ def test_a_script_of_a_few_steps_is_compared_one_setting_at_a_time() -> None:
     assert measured == ["fused-optimizer", "amp-bf16", "threads"], "each had its turn before one was chosen"
 
 
+MANY = ("fused_optimizer", "merged_groups", "zero_grad_none", "no_sync", "contiguous_format", "uncompiled")
+"""Knobs that apply, so that there is more to try than what a short life holds."""
+
+
+@pytest.mark.parametrize("steps", [30, 46, 60, 100])
+@pytest.mark.parametrize("speed", [1.21, 1.6])
+def test_a_fix_is_claimed_where_lives_hold_a_few_of_many_settings(steps: int, speed: float) -> None:
+    """Half a second a step and ten for a start: it had ended after three to four minutes, most settings tried once."""
+    speeds = {"autocast=bfloat16": speed, "intra_op_threads=1": 0.6}
+    machine = Machine(step=0.5, start=9.0, wait=0.0, steps=steps, speeds=speeds, able=MANY, noise=0.01, luck=0.01)
+    examined = Examined(machine)
+    assert examined.result.verdict.fix == "amp-bf16"
+    assert "makes training" in examined.result.verdict.sentence
+    assert machine.now < 450.0
+    tried = {each.label for each in examined.result.windows if each.setting and each.mode == "timed"}
+    assert len(tried) > 6
+
+
+def test_windows_fit_into_what_is_left_of_a_life() -> None:
+    """No window is begun that its process does not end, but in the first one, which shows how long they live."""
+    machine = Machine(step=0.5, start=9.0, wait=0.0, steps=46, able=MANY, noise=0.01, luck=0.01)
+    windows = Examined(machine).result.windows
+    assert {each.session for each in windows if each.status != "ok"} <= {1}
+    lived = {each.session: 0 for each in windows if each.mode == "timed" and each.session > 2}
+    for each in windows:
+        if each.session in lived and each.mode == "timed" and each.setting:
+            lived[each.session] += 1
+    assert min(lived.values()) >= 2, "each start pays for two settings"
+
+
+def test_what_leads_is_claimed_where_nothing_else_has_time() -> None:
+    """Lives of one setting each in a time that the user set: the rest waits."""
+    speeds = {"autocast=bfloat16": 1.25}
+    machine = Machine(step=0.5, start=9.0, wait=0.0, steps=30, speeds=speeds, able=MANY, noise=0.01, luck=0.01)
+    examined = Examined(machine, budget=300.0)
+    assert examined.result.verdict.fix == "amp-bf16"
+    assert "makes training" in examined.result.verdict.sentence
+
+
 def test_a_script_of_a_few_short_epochs_has_what_leads_by_far_confirmed_at_once() -> None:
     """Ten epochs of five steps: a window of three epochs, as usual, would leave room for one setting in each process,
     and what was tried first would never be measured again."""

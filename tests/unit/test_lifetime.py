@@ -93,6 +93,24 @@ def test_a_life_of_a_few_steps_holds_one_comparison() -> None:
     assert longer.steps_compared(0.28) == 29
 
 
+def test_windows_get_fewer_steps_where_a_life_then_holds_more_settings() -> None:
+    """A start of some seconds costs more than what the seventh and the eighth step of a window tell."""
+    life, _ = lived(40 * 0.5)
+    assert life.steps_compared(0.5, settings=1) == 10
+    assert life.steps_compared(0.5, settings=2) == life.steps_compared(0.5, settings=12) == 5
+    longer, _ = lived(100 * 0.5)
+    assert [longer.steps_compared(0.5, settings=each) for each in (1, 2, 3, 12)] == [29, 17, 11, 4]
+    shorter, _ = lived(20 * 0.5)
+    assert shorter.steps_compared(0.5, settings=12) == 4
+
+
+def test_what_a_life_does_not_hold_takes_several() -> None:
+    life, _ = lived()
+    assert life.starts(1e6) == 1
+    short, _ = lived(20.0)
+    assert [short.starts(each) for each in (1.0, 19.0, 19.1, 38.0, 60.0)] == [1, 1, 2, 2, 4]
+
+
 def test_a_step_of_a_life_holds_its_part_of_what_lies_between_epochs() -> None:
     """Three epochs of five steps take 1.5 s of training and, with three evaluations and a start, 4.8 s of a life."""
     life, _ = lived(12.0)

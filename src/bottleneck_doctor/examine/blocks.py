@@ -3,6 +3,7 @@ further."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 
@@ -65,7 +66,7 @@ class Blocks:
         self._confirming = confirming
         self._generator = generator
         self._ceilings_known = False
-        self._fitting = Fitting(selection, prober.costs, starter, sessions)
+        self._fitting = Fitting(selection, prober.costs, starter, sessions, self.lifetime)
 
     # -- what there is -------------------------------------------------------------------------------------------------
 
@@ -158,6 +159,8 @@ class Blocks:
         ends = self._budget.now() + schedule.session_share(
             self._budget.left(), others, self._starter.setup(), self._least_measuring()
         )
+        if self.selection.crowded:
+            ends = math.inf  # A life is short, and the next one costs a start.
         if self.selection.chosen_after == 0:
             self.beside.look_at(live)
         self.warming.warm_up(live)
@@ -178,7 +181,7 @@ class Blocks:
             if exploring and not self.selection.explored():
                 left = max(left, EXPLORING_SHARE * self._budget.seconds - self._budget.spent())
             if exploring and scarce:
-                left = min(left + going_on.askable(self._budget, asked=self._asked), self._budget.left())
+                left = min(left + self._askable(), self._budget.left())
             left = min(left, self.lifetime.left())
             probes = self.selection.probes(live.session.number, first_block=first)
             if exploring and not first and self._goes_on():
@@ -191,7 +194,7 @@ class Blocks:
             late = [] if exploring else self._fitting.deferred(probes, first)
             if not exploring and not late and self._fitting.tells_enough(probes) and self._planned():
                 break
-            if not probes or (not first and not late and left < 2.5 * self.prober.costs.baseline()):
+            if not probes or (not first and not late and left < self._fitting.another()):
                 break
             fitting = late or self._fitting.block(probes, left, exploring=exploring, first=first, asked=self._asked)
             if not fitting:
@@ -206,7 +209,8 @@ class Blocks:
             if not self.selection.chosen_after and (self.selection.explored() or self._fitting.has_chosen()):
                 self.selection.choose(live.session.number)
             first = False
-        waits = self.lifetime.ends_soon(self.selection) and not self._fitting.leads_beside_others()
+        chooses = self._fitting.leads_beside_others() or self._fitting.claim_takes_all_of(self._may_take())
+        waits = self.lifetime.ends_soon(self.selection) and not chooses
         if exploring and not self.selection.chosen_after and not waits:
             self.selection.choose(live.session.number)
         if exploring and self.selection.chosen_after:
@@ -237,13 +241,8 @@ class Blocks:
         So the windows of later processes have to fit into such a life."""
         self.lifetime.ended(still)
         if not self.selection.chosen_after:
-            settings, most = len(self._next_probes()), self._sessions or schedule.MOST_CONFIRMING + 1
-            costs, setup, left = self.prober.costs, self._starter.setup(), self._budget.left()
-            step = self.lifetime.step_seconds(self._measured.windows, costs.baseline_step)
-            self.plan = self.lifetime.planned(self.plan, settings, step, setup, left, most)
-            costs.window_seconds = self.plan.window_seconds
-            costs.most_steps = self.lifetime.steps_compared(step)
-            if self._fitting.leads_by_far():
+            self.plan = self._fitting.within_lives(self.plan, self._next_probes(), self._may_take())
+            if self._fitting.leads_by_far() or self._fitting.claim_takes_all_of(self._may_take()):
                 # Trying everything once would take processes in which it could be confirmed.
                 self.selection.choose(self._starter.number)
                 self.selection.climb()
@@ -268,6 +267,7 @@ class Blocks:
             self.prober.costs,
             self._starter,
             held=self.held(),
+            lifetime=self.lifetime,
             sessions=self._sessions,
             explains=self.explainer is not None,
             confirming=self._confirming,
@@ -291,6 +291,14 @@ class Blocks:
             blocks,
             news=self.selection.unmeasured(),
         )
+
+    def _askable(self) -> float:
+        """Seconds that may still be asked for."""
+        return going_on.askable(self._budget, asked=self._asked)
+
+    def _may_take(self) -> float:
+        """Seconds that are left, with those that may still be asked for."""
+        return self._budget.left() + self._askable()
 
     def _goes_on(self) -> bool:
         """Whether doctor decides how many processes there are, and there is time for another."""

@@ -251,7 +251,7 @@ class _Examination:
         explainer, blocks = self.explainer, self.blocks
         if explainer is None or blocks is None or not explainer.done or self.request.fresh_runs:
             return
-        lacking = Leading.of(blocks.selection).fewest() - blocks.held() if self._has_baseline() else 0
+        lacking = Leading.of(blocks.selection).lacking(blocks.held()) if self._has_baseline() else 0
         if lacking > 0 and blocks.wanted() and blocks.selection.promising():
             best = blocks.selection.probes(self.starter.number + 1, first_block=True)[0].key
             cost = blocks.least_session() + blocks.prober.costs.seconds.get(best, 0.0)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from bottleneck_doctor.documents.labels import BASELINE, CONTROL, key_of
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import curve, going_on, likeliest, time_wanted
-from bottleneck_doctor.examine.selection import Selection
+from bottleneck_doctor.examine.lifetime import Lifetime
+from bottleneck_doctor.examine.selection import WORTH_IT, Selection
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.costs import Costs
-from bottleneck_doctor.measure.schedule import Probe
+from bottleneck_doctor.measure.schedule import Plan, Probe
 from bottleneck_doctor.measure.starter import Starter
 from bottleneck_doctor.measure.supply import WAITING
 
@@ -40,15 +42,20 @@ what they show decides what is tried next."""
 
 
 class Fitting:
-    """Chooses the probes of blocks. `sessions`: how many processes the user asked for; None if doctor decides."""
+    """Chooses the probes of blocks. `sessions`: how many processes the user asked for; None if doctor decides.
+    `lifetime`: how long processes train that end by themselves."""
 
-    def __init__(self, selection: Selection, costs: Costs, starter: Starter, sessions: int | None) -> None:
+    def __init__(
+        self, selection: Selection, costs: Costs, starter: Starter, sessions: int | None, lifetime: Lifetime
+    ) -> None:
         self.scarce: bool | None = None
         """Whether time is too short for a whole block in as many processes as a claim needs; None: not known yet."""
         self._selection = selection
         self._costs = costs
+        self._lifetime = lifetime
         self._starter = starter
         self._budget = starter.budget
+        self._sessions = sessions
         self._least_sessions = min(sessions or schedule.LEAST_SESSIONS, schedule.LEAST_SESSIONS)
         self._window_seconds = costs.window_seconds
         self._began = 0.0
@@ -101,6 +108,28 @@ class Fitting:
         """Whether something brings so much that it is confirmed before all else is tried."""
         return self._leading() is not None
 
+    def within_lives(self, plan: Plan, probes: Sequence[Probe], left: float) -> Plan:
+        """The plan for windows of these probes in processes that end by themselves, with `left` seconds for all of
+        them. Windows become as long as it says."""
+        costs, most = self._costs, self._sessions or schedule.MOST_CONFIRMING + 1
+        step = self._lifetime.step_seconds(self._selection.measured.windows, costs.baseline_step)
+        plan = self._lifetime.planned(plan, len(probes), step, self._starter.setup(), left, most)
+        costs.window_seconds = plan.window_seconds
+        costs.most_steps = self._lifetime.steps_compared(step, len(probes))
+        block = schedule.block_seconds(probes, self._expected(probes), costs.baseline())
+        self._selection.crowded = self._lifetime.starts(block) > 1
+        return plan
+
+    def claim_takes_all_of(self, left: float) -> bool:
+        """Whether something that is worth an edit leads, and to claim it takes all of the `left` seconds, so that
+        nothing else can be tried before. Each process that it takes starts, and lives for as long as the others did."""
+        leading = going_on.Leading.of(self._selection)
+        if leading.setting is None or leading.speed < WORTH_IT:
+            return False
+        another = self._starter.setup() + self._lifetime.seconds
+        held = len(self._selection.measured.sessions_by_key().get(key_of(leading.setting), ()))
+        return left < another + leading.lacking(held) * time_wanted.MARGIN * another
+
     def leads_beside_others(self) -> bool:
         """The same, where a process lives for several settings: others are tried while that one is confirmed."""
         windows = (each for each in self._selection.measured.windows if each.session == self._session)
@@ -133,7 +162,8 @@ class Fitting:
     def tells_enough(self, probes: Sequence[Probe]) -> bool:
         """Whether what leads by far was measured often enough in this process, so that another process tells more:
         twice, if that took as long as a start does."""
-        leading = self._leading()
+        selection = self._selection
+        leading = selection.measured.fastest(WORTH_IT) if selection.crowded else self._leading()
         untried = [each for each in self._selection.news(probes) if not likeliest.is_dear(each)]
         if leading is None or not self._selection.focused() or any(map(likeliest.is_candidate, untried)):
             return False
@@ -141,6 +171,10 @@ class Fitting:
         windows = (each for each in measured.windows if each.session == self._session and pairing.usable(each))
         held = sum(window.label == key_of(leading) for window in windows)
         return held >= OFTEN_ENOUGH and self._budget.now() - self._began >= self._starter.setup()
+
+    def another(self) -> float:
+        """Seconds that another block of a process takes at least. A life is planned for what it holds, to the step."""
+        return (2.0 if self._lifetime.lives else 2.5) * self._costs.baseline()
 
     def affords(self, each: Probe) -> bool:
         """Whether there is time to try a setting in a process that stands, and to confirm it in another one."""
@@ -170,7 +204,7 @@ class Fitting:
         if not probes:
             return []
         if self.scarce:
-            left = self._left_to_explore(left, asked=asked)
+            left = min(self._left_to_explore(left, asked=asked), self._lifetime.left())
         within = self._within(self._in_turn(probes), left, baseline if first else 0.0)
         expected = self._expected(within)
         if not first and expected[within[0].key] + baseline > left:
@@ -188,7 +222,14 @@ class Fitting:
     def _within(self, probes: Sequence[Probe], left: float, before: float) -> list[Probe]:
         """The probes that `left` seconds hold, by priority, after `before` seconds for a first window as written."""
         counts = Counter(window.label for window in self._selection.measured.windows if pairing.usable(window))
+        if self._selection.crowded:
+            # What leads would take every process for itself. Once a claim has what it needs, others have their turn.
+            probes = [replace(each, priority=1) if self._has_enough(each, counts) else each for each in probes]
         return schedule.fitting(probes, self._expected(probes), before, left, counts)
+
+    def _has_enough(self, each: Probe, counts: Mapping[str, int]) -> bool:
+        """Whether a setting that goes first was measured as often as a claim takes."""
+        return each.priority == 0 and counts.get(each.key, 0) >= schedule.LEAST_SESSIONS
 
     def _is_followed(self) -> bool:
         """Whether another process comes, which can try what this one leaves."""

@@ -12,6 +12,7 @@ from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import telling, time_wanted
 from bottleneck_doctor.examine.ladder import WORTH_TRYING
+from bottleneck_doctor.examine.lifetime import Lifetime
 from bottleneck_doctor.examine.likeliest import LARGE
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.explain.explainer import ALLOWANCE_SHARE
@@ -53,12 +54,13 @@ def kept(budget: Budget, processes: int, start_seconds: float, windows_seconds: 
 @dataclass(frozen=True)
 class Leading:
     """What leads so far, None if nothing does; how many times as fast it looks; how much windows of the training as
-    written differ; and how many fixes are tried."""
+    written differ; how many fixes are tried; and how many processes hold it, None if every one that compared does."""
 
     setting: Setting | None
     speed: float
     spread: float
     tried: int
+    held_by: int | None
 
     @classmethod
     def of(cls, selection: Selection) -> Leading:
@@ -67,11 +69,16 @@ class Leading:
         key = labels.key_of(setting) if setting else BASELINE
         spread = time_wanted.window_spread(pairing.pairs(measured.windows, measured.epoch_batches))
         tried = sum(bool(candidate.settings) for candidate in selection.candidates)
-        return cls(setting, selection.speeds().get(key, 1.0), spread, tried)
+        holds = len(measured.sessions_by_key().get(key, ())) if selection.crowded and setting else None
+        return cls(setting, selection.speeds().get(key, 1.0), spread, tried, holds)
 
     def fewest(self) -> int:
         """The fewest processes with which it could be claimed."""
         return time_wanted.fewest_for(self.speed, self.spread, self.tried)
+
+    def lacking(self, held: int) -> int:
+        """How many processes its claim still lacks, if so many hold a comparison."""
+        return max(0, self.fewest() - (held if self.held_by is None else self.held_by))
 
 
 def _tried_once(selection: Selection, probes: Sequence[Probe]) -> list[Probe]:
@@ -89,6 +96,7 @@ def ask_for_time(
     starter: Starter,
     *,
     held: int,
+    lifetime: Lifetime,
     sessions: int | None,
     explains: bool,
     confirming: Confirming | None = None,
@@ -97,9 +105,10 @@ def ask_for_time(
     Don't extend it if the time is enough, or if even the longest time would bring no answer.
 
     As long as settings wait for their first window, it is not known what helps. `held`: processes that hold a
-    comparison. `sessions`: how many the user asked for; None if doctor decides. `explains`: whether a part of a budget
-    that the user sets goes to explaining. `confirming`: what it takes to measure the program with a change made; time
-    for that is left if a large gain leads, and the claim does not need it.
+    comparison. `lifetime`: how long processes live that end by themselves. Where everything worth measuring does not
+    fit into one of them, it takes several. `sessions`: how many the user asked for; None if doctor decides. `explains`:
+    whether a part of a budget that the user sets goes to explaining. `confirming`: what it takes to measure the program
+    with a change made; time for that is left if a large gain leads, and the claim does not need it.
     """
     budget, setup, baseline, leading = starter.budget, starter.setup(), costs.baseline(), Leading.of(selection)
     setting = leading.setting
@@ -109,7 +118,16 @@ def ask_for_time(
     once = _tried_once(selection, probes)
     again = [each for each in probes if each not in once]
     processes = sessions or time_wanted.processes_for(leading.speed, leading.spread, leading.tried)
-    measured = 0 if selection.news(again) else held
+    everything = schedule.block_seconds(again, costs.seconds, baseline)
+    lives = lifetime.starts(baseline + everything)
+    everything += (lives - 1) * setup
+    measured, with_lead = held, held if leading.held_by is None else leading.held_by
+    if selection.crowded:
+        # Each process held a part of it.
+        counts = selection.measured.sessions_by_key()
+        measured = min((len(counts.get(each.key, ())) for each in again), default=held)
+    elif selection.news(again):
+        measured = 0
     of_lead = schedule.block_seconds([lead], costs.seconds, baseline)
     # What is tried late may go together with what leads, and it takes another process to show that.
     late = setup + of_lead + schedule.block_seconds(once, costs.seconds, baseline) if once else 0.0
@@ -117,13 +135,10 @@ def ask_for_time(
     def wanted(start_seconds: float, fewest: int) -> time_wanted.Wanted:
         return time_wanted.wanted(
             processes,
-            (measured, 0 if unknown else held),
+            (measured, 0 if unknown else with_lead),
             start_seconds,
             baseline,
-            (
-                schedule.block_seconds(again, costs.seconds, baseline) + late / max(1, processes - measured),
-                of_lead,
-            ),
+            (everything + late / max(1, processes - measured), of_lead),
             leading.spread,
             fewest=fewest,
             asked=sessions is not None,

@@ -16,6 +16,7 @@ from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure import steps_left
 from bottleneck_doctor.measure.schedule import (
     BASELINE_EVERY,
+    LEAST_LONG_STEPS,
     LEAST_SESSIONS,
     LEAST_STEPS,
     PLAIN_LEAD_IN,
@@ -77,24 +78,36 @@ class Lifetime:
         ]
         return max(step, median(known)) if known else step
 
-    def steps_compared(self, step: float) -> int:
+    def steps_compared(self, step: float, settings: int = 1) -> int:
         """Timed steps of a window of which a process holds three, if a step takes so many seconds. So many it takes to
-        compare a setting with the training as written. Two at least."""
-        return steps_left.timed((1 - KEPT_FREE) * self.seconds / max(1e-9, step), COMPARED)
+        compare a setting with the training as written. Two at least. The same for more of so many `settings`, as long
+        as a few steps are left to each: a start costs more than what a few more steps tell."""
+        steps = (1 - KEPT_FREE) * self.seconds / max(1e-9, step)
+        windows = COMPARED
+        while windows < 2 * settings and steps_left.timed(steps, windows + 2) > LEAST_LONG_STEPS:
+            windows += 2
+        return steps_left.timed(steps, windows)
+
+    def starts(self, seconds: float) -> int:
+        """How many processes it takes to hold so many seconds of windows; one if they don't end by themselves."""
+        held = (1 - KEPT_FREE) * self.seconds
+        return 1 if seconds <= held else math.ceil(seconds / max(1e-9, held))
 
     def planned(self, plan: Plan, settings: int, step: float, setup: float, left: float, most: int) -> Plan:
         """The plan for windows of so many settings, all of which fit into the life of a process, with the baseline
         between them. There may be as many processes as `left` seconds hold, but no more than `most`, unless a process
         holds so few settings that it takes more of them to compare each in as many as a claim needs. `step`: seconds of
         one, `setup`: those that a start takes."""
+        if not self.lives:
+            return plan
         windows = settings + settings / BASELINE_EVERY + 1
         fits = max(LEAST_WINDOW_SECONDS, USED * self.seconds / (WITH_LEAD_IN * windows))
+        shortest = max(fits, (PLAIN_LEAD_IN + min(LEAST_STEPS, self.steps_compared(step, settings))) * step)
+        held = max(1, int((self.seconds / shortest - 1) / (1 + 1 / BASELINE_EVERY)))
         # Of a plan for such lives, only how many processes there are changes, as more time is asked for.
-        if fits >= plan.window_seconds and not self._short:
+        if fits >= plan.window_seconds and held >= settings and not self._short:
             return plan
         self._short = True
-        shortest = max(fits, (PLAIN_LEAD_IN + min(LEAST_STEPS, self.steps_compared(step))) * step)
-        held = max(1, int((self.seconds / shortest - 1) / (1 + 1 / BASELINE_EVERY)))
         most = max(most, LEAST_SESSIONS * math.ceil(settings / held))
         sessions = min(most, int(left / (setup + self.seconds)))
         return replace(

@@ -103,6 +103,8 @@ class Selection:
         self.ladder = ladder.Ladder()
         self.chosen_after = 0
         self.focuses = focuses
+        self.crowded = False
+        """Whether no process lives long enough for all settings. Then less of a gain is enough to focus on it."""
         self.without_ceilings = ""
         """Why no ceiling has to be measured; "" if ceilings have to be measured."""
         self._chosen_workers: int | None = None
@@ -143,7 +145,8 @@ class Selection:
 
     def focused(self) -> bool:
         """Whether something brings a lot, so that it is confirmed, and what seems to bring nothing is left alone."""
-        return self.focuses and self.chosen_after > 0 and self.measured.fastest(LARGE) is not None
+        least = WORTH_IT if self.crowded else LARGE
+        return self.focuses and self.chosen_after > 0 and self.measured.fastest(least) is not None
 
     # -- out of the selection --------------------------------------------------------------------------------------
 
