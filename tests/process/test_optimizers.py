@@ -7,6 +7,7 @@ from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE
 
 from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.edits.advice import changes_for
 from bottleneck_doctor.fixes import Offer, catalogue
 
 pytestmark = pytest.mark.process
@@ -57,3 +58,30 @@ def test_optimizers_are_changed_in_windows_alone(guest: StartGuest, enabled: boo
     assert set(map(tuple, script.notes("groups"))) == {(4, 0)}, "what the program sees is its own"
     assert script.notes("left") == [[]]
     assert script.notes("hooks") == [0]
+
+
+CHOSEN = (
+    PRELUDE
+    + """
+model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+kind, options = torch.optim.AdamW, {"lr": 1e-3}
+optimizer = kind(model.parameters(), **options)
+loader = DataLoader(Rows(), batch_size=4)
+for epoch in range(4):
+    for rows, _ in loader:
+        optimizer.zero_grad()
+        model(rows).square().mean().backward()
+        optimizer.step()
+note("watched", hasattr(torch.optim.Optimizer.__init__, "__wrapped__"))
+"""
+)
+
+
+def test_an_optimizer_that_is_made_by_a_variable_gets_its_argument_where_it_is_made(guest: StartGuest) -> None:
+    script = guest(CHOSEN)
+    found = script.found()
+    (change,) = changes_for({"fused_optimizer": True}, found)
+    assert "-optimizer = kind(model.parameters(), **options)\n" in change.diff
+    assert "+optimizer = kind(model.parameters(), **options, fused=True)\n" in change.diff
+    assert script.run_out().code == 0
+    assert script.notes("watched") == [False], "nothing of it is left"

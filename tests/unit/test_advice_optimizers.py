@@ -130,6 +130,81 @@ def test_an_optimizer_that_is_made_elsewhere(script: Path) -> None:
     assert changes_for(FUSED, replace(found_in(script), forward_site=None)) == []
 
 
+def seen_in(script: Path, source: str, **seen: list[list[object]]) -> Change:
+    """The change where the optimizer is made in another file than the loop's. `seen`: what the guest told of that."""
+    script.write_text("from making import made\no = made()\n" + LOOP)
+    (script.parent / "making.py").write_text(source)
+    (change,) = changes_for(FUSED, replace(found_in(script), facts={"fused_optimizer": seen}))
+    return change
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("AdamW(net.parameters(), lr=0.1)", "AdamW(net.parameters(), lr=0.1, fused=True)"),
+        ("CLASSES[name](ps, lr=0.1)", "CLASSES[name](ps, lr=0.1, fused=True)"),
+        ("getattr(torch.optim, name)(ps, lr=0.1)", "getattr(torch.optim, name)(ps, lr=0.1, fused=True)"),
+        ("self.partial(params=ps)", "self.partial(params=ps, fused=True)"),
+        ("prepare(kind(ps, lr=0.1), net)", "prepare(kind(ps, lr=0.1, fused=True), net)"),
+        ("kind(ps, **own)", 'kind(ps, **{**own, "fused": True, "foreach": None})'),
+    ],
+)
+def test_a_call_that_was_seen_to_make_it_gets_the_argument(before: str, after: str, script: Path) -> None:
+    making = str(script.parent / "making.py")
+    change = seen_in(script, f"import torch\n\nmade = lambda: None\no = {before}\n", calls=[["AdamW", making, 4]])
+    assert (change.file, change.line) == (making, 4)
+    assert f"+o = {after}\n" in change.diff
+
+
+def test_a_call_of_several_lines_is_seen_at_its_first(script: Path) -> None:
+    making = str(script.parent / "making.py")
+    source = "o = kind(\n    net.parameters(),\n    lr=0.1,\n)\nkind(others, lr=0.2)\n"
+    change = seen_in(script, source, calls=[["AdamW", making, 1]])
+    assert "+    fused=True,\n" in change.diff
+    assert "others" not in "".join(line for line in change.diff.splitlines() if line.startswith("+"))
+
+
+@pytest.mark.parametrize("code", ["o = kind(ps)", "o = kind(ps, lr=0.1), kind(rest, lr=0.1)", "o = kinds["])
+def test_a_line_that_does_not_show_which_call_makes_it_is_named(code: str, script: Path) -> None:
+    making = str(script.parent / "making.py")
+    change = seen_in(script, f"{code}\n", calls=[["AdamW", making, 1]])
+    assert (change.file, change.line, change.diff) == (making, 1, "")
+    assert change.note.startswith("Pass `fused=True` where the optimizer is made")
+    assert change.note.endswith("Its class is `AdamW`.")
+
+
+def test_what_hands_its_arguments_on_gets_it_and_of_any_other_library_the_line_is_named(script: Path) -> None:
+    making = str(script.parent / "making.py")
+    made = seen_in(script, "o = hydra.utils.instantiate(cfg.optim, params=ps)\n", through=[["hydra", making, 1]])
+    assert "+o = hydra.utils.instantiate(cfg.optim, params=ps, fused=True)\n" in made.diff
+    other = seen_in(script, "o = create_optimizer_v2(net, lr=0.1)\n", through=[["timm", making, 1]])
+    assert (other.file, other.line, other.diff) == (making, 1, "")
+    assert other.note.endswith("Here, timm makes it.")
+
+
+def test_another_optimizer_of_the_loops_file_stays_as_it_is(script: Path) -> None:
+    script.write_text("import torch\nother = AdamW(ps)\no = kind(ps, lr=0.1)\n" + LOOP)
+    seen = {"calls": [["AdamW", str(script), 3]]}
+    (change,) = changes_for(FUSED, replace(found_in(script), facts={"fused_optimizer": seen}))
+    assert "+o = kind(ps, lr=0.1, fused=True)\n" in change.diff
+    assert "other = AdamW(ps)\n" in change.diff
+    assert "-other" not in change.diff
+
+
+def test_two_of_a_class_on_a_line_both_get_it(script: Path) -> None:
+    making = str(script.parent / "making.py")
+    calls = [["Adam", making, 1], ["SGD", making, 1]]
+    change = seen_in(script, "d, g, e = Adam(p), Adam(q), SGD(r)\n", calls=calls)
+    assert "+d, g, e = Adam(p, fused=True), Adam(q, fused=True), SGD(r, fused=True)\n" in change.diff
+
+
+def test_a_call_of_the_name_is_edited_where_the_line_that_was_seen_shows_none(script: Path) -> None:
+    script.write_text("import torch\no = AdamW(ps)\n" + LOOP)
+    seen = {"through": [["timm", str(script), 1]]}
+    (change,) = changes_for(FUSED, replace(found_in(script), facts={"fused_optimizer": seen}))
+    assert "+o = AdamW(ps, fused=True)\n" in change.diff
+
+
 def test_groups_are_named_where_the_optimizer_is_made(script: Path) -> None:
     change = only(MERGED, script, "import torch\n\no = torch.optim.AdamW([{'params': [p]} for p in ps])\n")
     assert (change.line, change.diff) == (3, "")

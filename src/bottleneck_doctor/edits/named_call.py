@@ -1,6 +1,10 @@
-"""The edit of calls that are known by the name of what they call: source text in, the edit out. Pure."""
+"""The edit of calls that are known by the name of what they call, or by where they were seen: source text in, the edit
+out. Pure."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import libcst as cst
 
@@ -12,7 +16,13 @@ from bottleneck_doctor.edits.origin.definition import Expression
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.tree import SourceTree, last_name
-from bottleneck_doctor.knobs import Argument
+from bottleneck_doctor.knobs import Argument, Made
+
+_HANDING_ON = {"hydra": "instantiate"}
+"""Libraries with a function that makes an object of the class which its settings name, and hands that class the
+arguments it is called with."""
+_OF_OPTIMIZERS = frozenset({"params", "lr", "betas", "eps", "weight_decay", "momentum", "nesterov", "amsgrad"})
+"""Arguments by which a call is known to make one, whatever it calls."""
 
 
 def named_change(source: str, edit: Argument) -> ChangeText | None:
@@ -25,24 +35,59 @@ def named_change(source: str, edit: Argument) -> ChangeText | None:
 def set_named(drafts: Drafts, file: str, edit: Argument, running: Running | None = None) -> list[Told]:
     """Write the edits of `named_change` into `drafts`, in whichever files they lie; nothing is told where the file has
     no such call."""
-    text = drafts.text(file)
-    tree = None if text is None else SourceTree.parse(text)
+    tree = _tree(drafts, file)
     calls = [] if tree is None else _calls(tree, edit)
     if tree is None or not calls:
         return []
-    sentence = f"{edit.otherwise[:1].upper()}{edit.otherwise[1:]}."
+    told = _set(drafts, file, edit, running, lambda tree: _calls(tree, edit))
+    return told or [Told(file, tree.lines(calls[0])[0], _sentence(edit))]
+
+
+def set_seen(drafts: Drafts, edit: Argument, seen: Made, running: Running | None = None) -> list[Told]:
+    """The same for the calls that were seen to make it, whatever they call; nothing is told where their lines alone
+    can't tell which those are."""
     told: list[Told] = []
-    for number in range(len(calls)) if edit.given else ():
+    for called, site in seen.calls:
+        line = drafts.line(site.file, site.line)
+        told += _set(drafts, site.file, edit, running, partial(_made_on, line=line, name=called))
+    for library, site in seen.through:
+        line, name = drafts.line(site.file, site.line), _HANDING_ON.get(library, "")
+        told += _set(drafts, site.file, edit, running, partial(_named_on, line=line, name=name))
+    return told
 
-        def found(follower: Follower, number: int = number) -> Target | None:
+
+def where_made(drafts: Drafts, edit: Argument, seen: Made) -> list[Told]:
+    """What to do by hand at the first line that was seen to make it, or to call the library that does."""
+    by = [(site, f"Its class is `{called}`.") for called, site in seen.calls]
+    by += [(site, f"Here, {library} makes it.") for library, site in seen.through]
+    return [Told(site.file, drafts.line(site.file, site.line), f"{_sentence(edit)} {why}") for site, why in by[:1]]
+
+
+def _sentence(edit: Argument) -> str:
+    return f"{edit.otherwise[:1].upper()}{edit.otherwise[1:]}."
+
+
+def _tree(drafts: Drafts, file: str) -> SourceTree | None:
+    text = drafts.text(file)
+    return None if text is None else SourceTree.parse(text)
+
+
+def _set(
+    drafts: Drafts, file: str, edit: Argument, running: Running | None, find: Callable[[SourceTree], Sequence[cst.Call]]
+) -> list[Told]:
+    """Give the calls that `find` finds their arguments; nothing is told where no argument does it. No edit of arguments
+    makes another such call, or takes one out."""
+    tree = _tree(drafts, file)
+    told: list[Told] = []
+    for number in range(len(find(tree))) if tree is not None and edit.given else ():
+
+        def target(follower: Follower, number: int = number) -> Target | None:
             tree = follower.tree(file)
-            # No edit of arguments makes another call of that name, or takes one out.
-            there = [] if tree is None else _calls(tree, edit)
-            return None if tree is None else Target(Expression(file, tree, there[number]), there[number])
+            call = None if tree is None else find(tree)[number]
+            return None if tree is None or call is None else Target(Expression(file, tree, call), call)
 
-        told += set_in(drafts, found, lambda: Follower(drafts, running), dict(edit.given), edit.without)
-    first = tree.lines(calls[0])[0]
-    return told or [Told(file, first, sentence)]
+        told += set_in(drafts, target, lambda: Follower(drafts, running), dict(edit.given), edit.without)
+    return told
 
 
 def _calls(tree: SourceTree, edit: Argument) -> list[cst.Call]:
@@ -56,3 +101,25 @@ def _is_of(called: cst.BaseExpression, modules: tuple[str, ...]) -> bool:
     if not modules or not isinstance(called, cst.Attribute):
         return True
     return last_name(called.value) in modules
+
+
+def _on(tree: SourceTree, line: int) -> list[cst.Call]:
+    """The calls that begin on a line; those that go on there where none does."""
+    there = [call for call in tree.nodes(cst.Call) if tree.covers(call, line)]
+    return [call for call in there if tree.lines(call)[0] == line] or there
+
+
+def _named_on(tree: SourceTree, line: int, name: str) -> list[cst.Call]:
+    """Those that call something of this name."""
+    calls = [call for call in _on(tree, line) if not isinstance(call.func, cst.Subscript)]
+    return [call for call in calls if last_name(call.func) == name]
+
+
+def _made_on(tree: SourceTree, line: int, name: str) -> list[cst.Call]:
+    """Those that call a class of this name or, where there are none, the one that has arguments of an optimizer."""
+    alike = [call for call in _on(tree, line) if _makes_an_optimizer(call)]
+    return _named_on(tree, line, name) or (alike if len(alike) == 1 else [])
+
+
+def _makes_an_optimizer(call: cst.Call) -> bool:
+    return any(each.star == "**" or (each.keyword and each.keyword.value in _OF_OPTIMIZERS) for each in call.args)

@@ -22,7 +22,7 @@ from bottleneck_doctor.edits.given_argument import given_argument_change
 from bottleneck_doctor.edits.lightning_precision import set_precision
 from bottleneck_doctor.edits.loader_steps import of_the_loader
 from bottleneck_doctor.edits.memory_format import memory_format_change
-from bottleneck_doctor.edits.named_call import set_named
+from bottleneck_doctor.edits.named_call import set_named, set_seen, where_made
 from bottleneck_doctor.edits.of_model import of_model_change
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
@@ -453,14 +453,15 @@ def _at_calls(
 
 
 def _named(edit: Argument, found: Found, running: Running) -> Step:
-    """The step that edits the calls of a name in the first file that has any."""
+    """The step that edits the calls that were seen, or else those of a name in the first file that has any."""
 
     def step(drafts: Drafts) -> Outcome:
+        seen = edit.made(found)
+        told = set_seen(drafts, edit, seen, running)
         for file in _files(found):
-            told = set_named(drafts, file, edit, running)
-            if told:
-                return Outcome(told)
-        return Outcome(elsewhere=[edit.otherwise])
+            told = told or set_named(drafts, file, edit, running)
+        told = told or where_made(drafts, edit, seen)
+        return Outcome(told, [] if told else [edit.otherwise])
 
     return step
 

@@ -256,6 +256,19 @@ class Switch:
 
 
 @dataclass(frozen=True)
+class Made:
+    """Where the guest saw something being made. `calls`: the names of its classes, and the lines that call them,
+    whatever they write there. `through`: the libraries that make it for the user, and the lines that call those."""
+
+    calls: Sequence[tuple[str, Site]] = ()
+    through: Sequence[tuple[str, Site]] = ()
+
+
+def _seen_nowhere(found: Found) -> Made:
+    return Made()
+
+
+@dataclass(frozen=True)
 class Argument:
     """Arguments of a call that the user makes somewhere, such as that of an optimizer's class. `said`: what they write
     there, or what there is afterwards where no argument does it. `otherwise`: what to do where no such call is found or
@@ -271,6 +284,8 @@ class Argument:
     """Arguments that are refused beside them, each with the value that is as good as none."""
     of: tuple[str, ...] = ()
     """Names of modules that such a call is an attribute of, if it is one at all; (): any."""
+    made: Callable[[Found], Made] = _seen_nowhere
+    """Where such calls were seen, for files that have none of that name."""
 
     def code(self, value: SettingValue, device: str) -> str | None:
         return self.said

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bottleneck_doctor.documents.report import Preparation, SettingValue
-from bottleneck_doctor.knobs._edits import Edit
+from bottleneck_doctor.knobs._edits import Edit, Made
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 Layer = Literal["loader", "process", "session"]
@@ -112,6 +112,11 @@ def set_by_a_library(name: str) -> Callable[[Found], Site | None]:
     return lambda found: place_told(found, name, "set_by")
 
 
+def told_made(name: str) -> Callable[[Found], Made]:
+    """Where the guest saw what the knob of this name changes being made."""
+    return lambda found: Made(told_calls(found, name), told_calls(found, name, "through"))
+
+
 def place_told(found: Found, name: str, what: str) -> Site | None:
     """The place that the guest told of `what` for the knob of this name; None where it told none."""
     place = (told(found, name) or {}).get(what)
@@ -135,9 +140,10 @@ def prepared(name: str) -> Callable[[Found], Preparation | None]:
     return prepares
 
 
-def told_calls(found: Found, name: str) -> list[tuple[str, Site]]:
-    """The calls that the guest told for the knob of this name: what is called, and where. Empty where it told none."""
-    calls = (told(found, name) or {}).get("calls")
+def told_calls(found: Found, name: str, what: str = "calls") -> list[tuple[str, Site]]:
+    """The calls that the guest told for the knob of this name: what is called, and where. Empty where it told none.
+    `what`: under what name."""
+    calls = (told(found, name) or {}).get(what)
     kept = []
     for each in calls if isinstance(calls, list) else ():
         match each:

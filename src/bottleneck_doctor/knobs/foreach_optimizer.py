@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.knobs import fused_optimizer
 from bottleneck_doctor.knobs._edits import Argument
-from bottleneck_doctor.knobs._spec import KnobSpec
+from bottleneck_doctor.knobs._spec import KnobSpec, told_made
 
 NAME = "foreach_optimizer"
 CLASSES = (*fused_optimizer.CLASSES, "Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
@@ -17,5 +17,6 @@ KNOB = KnobSpec(
         calls=CLASSES,
         given=(("foreach", True),),
         without={"fused": None},
+        made=told_made(NAME),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.knobs._edits import Argument
-from bottleneck_doctor.knobs._spec import KnobSpec
+from bottleneck_doctor.knobs._spec import KnobSpec, told_made
 
 NAME = "fused_optimizer"
 CLASSES = ("Adam", "AdamW", "SGD", "Adagrad")
@@ -16,5 +16,6 @@ KNOB = KnobSpec(
         calls=CLASSES,
         given=(("fused", True),),
         without={"foreach": None},
+        made=told_made(NAME),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.knobs import foreach_optimizer
 from bottleneck_doctor.knobs._edits import Argument
-from bottleneck_doctor.knobs._spec import KnobSpec
+from bottleneck_doctor.knobs._spec import KnobSpec, told_made
 
 NAME = "merged_groups"
 KNOB = KnobSpec(
@@ -17,5 +17,6 @@ KNOB = KnobSpec(
             '`[{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]`'
         ),
         calls=foreach_optimizer.CLASSES,
+        made=told_made(NAME),
     ),
 )

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 
 from ..loop.steps import Steps
-from . import GuestContext, Knob
+from . import GuestContext, Knob, _made_optimizers
 from ._optimizers import obstacle
 
 Groups = List[Dict[str, Any]]
@@ -52,6 +52,15 @@ class StandIn(Knob):
         in `group`."""
 
     # -- the knob ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def watch(cls, steps: Steps) -> None:
+        _made_optimizers.watch(steps)
+
+    @classmethod
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
+        seen = _made_optimizers.told(steps)
+        return None if cls.obstacle(steps) else seen
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
