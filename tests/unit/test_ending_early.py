@@ -395,6 +395,30 @@ def test_windows_fit_into_what_is_left_of_a_life() -> None:
     assert min(lived.values()) >= 2, "each start pays for two settings"
 
 
+@settings(max_examples=25, deadline=None)
+@given(
+    step=st.floats(0.02, 3.0),
+    start=st.floats(1.0, 40.0),
+    steps=st.integers(20, 400),
+    speed=st.sampled_from([0.7, 1.0, 1.15, 1.6]),
+    budget=st.sampled_from([None, 90.0, 300.0]),
+)
+def test_time_is_kept_however_short_lives_are(
+    step: float, start: float, steps: int, speed: float, budget: float | None
+) -> None:
+    speeds = {"autocast=bfloat16": speed}
+    machine = Machine(
+        step=step, start=start, steps=steps, wait=0.0, able=MANY, speeds=speeds, noise=0.01, luck=0.01, says=False
+    )
+    examined = Examined(machine, budget=budget)
+    total = max(examined.totals)
+    assert total <= max(LONGEST, min(examined.totals))
+    # What a process shows at its end, and a start that was begun, come on top of it.
+    assert machine.now <= KEPT * total + machine.stopping + (0.0 if budget is None else start)
+    if speed < 1 and examined.error is None:
+        assert examined.result.verdict.fix != "amp-bf16"
+
+
 def test_what_leads_is_claimed_where_nothing_else_has_time() -> None:
     """Lives of one setting each in a time that the user set: the rest waits."""
     speeds = {"autocast=bfloat16": 1.25}
