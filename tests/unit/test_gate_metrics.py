@@ -12,6 +12,7 @@ from tests.unit.gate_samples import pair, side
 
 from bottleneck_doctor.config import Config, MetricConfig
 from bottleneck_doctor.documents.check import HOST_MEMORY, STEP_TIME, Level, Metric
+from bottleneck_doctor.documents.measured import Surroundings
 from bottleneck_doctor.gate import decide, verdict
 from bottleneck_doctor.gate.cause import culprits
 from bottleneck_doctor.gate.limits import DEFAULTS, MetricLimit, configured
@@ -131,6 +132,20 @@ def test_a_head_that_stalls_is_told_where_it_is_no_accident(head: int, base: int
                 side_.windows[0] = replace(side_.windows[0], seconds=1.5 * side_.windows[0].seconds)
     slugs = [each.slug for each in verdict.weak_evidence(pairs, how(10), [])]
     assert ("head-stalls" in slugs) is told
+
+
+@pytest.mark.parametrize(
+    ("busy", "told"),
+    [([0.9, 0.8, 1.0], True), ([0.9, 0.1, 1.0], False), ([0.0, 0.0, 0.0], False), ([0.9, None, 1.0], False)],
+)
+def test_other_programs_beside_all_pairs_are_told(busy: list[float | None], told: bool) -> None:
+    pairs = [pair(number, 0.020, 0.020) for number in range(1, 4)]
+    for each, others in zip(pairs, busy, strict=True):
+        around = None if others is None else Surroundings(others_cpu=others)
+        for side_ in (each.base, each.head):
+            side_.windows[:] = [replace(window, around=around) for window in side_.windows]
+    found = [each.sentence for each in verdict.weak_evidence(pairs, how(3), []) if each.slug == "other-load"]
+    assert [each.startswith("Other programs kept at least 0.8 cores busy") for each in found] == [True] * told
 
 
 def test_starting_an_epoch_weighs_by_its_length() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import median
+from statistics import fmean, median
 
 from bottleneck_doctor.documents.check import PHASE, STEP_TIME, Culprit, Metric, Status
 from bottleneck_doctor.documents.report import Warning
@@ -270,6 +270,7 @@ def weak_evidence(
             )
     found += _other_loop(pairs, how.sides)
     found += _stalls(pairs, how.sides)
+    found += _beside_others(pairs)
     return found
 
 
@@ -281,6 +282,28 @@ def few_pairs(counted: str, minutes: int | None) -> Warning:
         slug="few-pairs",
         sentence=f"Only {counted} could be measured and {LEAST_PAIRS} are needed, so nothing is claimed.{more}",
     )
+
+
+def _beside_others(pairs: Sequence[PairSample]) -> list[Warning]:
+    """Where other programs kept cores busy in every pair. Both sides met them alike, but what fewer threads are worth
+    beside them, and what more of them cost, need not be so without them."""
+    busy = [_others_cpu(pair) for pair in pairs]
+    known = [each for each in busy if each is not None]
+    if len(known) < len(busy) or min(known, default=0.0) <= words.OTHER_LOAD:
+        return []
+    sentence = (
+        f"Other programs kept at least {words.busy_cores(min(known))} busy in each pair of processes. Both sides ran "
+        "beside them, but without them the difference may be another one."
+    )
+    return [Warning(slug="other-load", sentence=sentence)]
+
+
+def _others_cpu(pair: PairSample) -> float | None:
+    """Cores that other programs kept busy in the windows of a pair, on average; None where the system does not tell."""
+    windows = [window for side in (pair.base, pair.head) for window in side.windows]
+    told = [each.around.others_cpu for each in windows if each.around is not None]
+    known = [each for each in told if each is not None]
+    return fmean(known) if known else None
 
 
 def _stalls(pairs: Sequence[PairSample], sides: SideWords) -> list[Warning]:
