@@ -124,7 +124,7 @@ class Fitting:
         """Whether something that is worth an edit leads, and to claim it takes all of the `left` seconds, so that
         nothing else can be tried before. Each process that it takes starts, and lives for as long as the others did."""
         leading = going_on.Leading.of(self._selection)
-        if leading.setting is None or leading.speed < WORTH_IT:
+        if leading.setting is None or leading.speed < WORTH_IT or not self._lifetime.lives:
             return False
         another = self._starter.setup() + self._lifetime.seconds
         held = len(self._selection.measured.sessions_by_key().get(key_of(leading.setting), ()))
@@ -164,12 +164,11 @@ class Fitting:
         twice, if that took as long as a start does."""
         selection = self._selection
         leading = selection.measured.fastest(WORTH_IT) if selection.crowded else self._leading()
-        untried = [each for each in self._selection.news(probes) if not likeliest.is_dear(each)]
-        if leading is None or not self._selection.focused() or any(map(likeliest.is_candidate, untried)):
+        untried = [each for each in selection.news(probes) if not likeliest.is_dear(each)]
+        if leading is None or not selection.focused() or any(map(likeliest.is_candidate, untried)):
             return False
-        measured = self._selection.measured
-        windows = (each for each in measured.windows if each.session == self._session and pairing.usable(each))
-        held = sum(window.label == key_of(leading) for window in windows)
+        windows = (each for each in selection.measured.windows if each.session == self._session)
+        held = sum(window.label == key_of(leading) for window in windows if pairing.usable(window))
         return held >= OFTEN_ENOUGH and self._budget.now() - self._began >= self._starter.setup()
 
     def another(self) -> float:
