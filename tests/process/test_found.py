@@ -117,3 +117,28 @@ def test_a_model_is_called_where_it_trains_and_not_where_it_was_tried_out(
     trains = 1 + next(number for number, line in enumerate(TRIED.splitlines()) if "# trains" in line)
     assert found.forward_site is not None
     assert (found.forward_site.line, found.has_root_module, found.autocast) == (trains, True, "")
+
+
+HELPED = (
+    PRELUDE
+    + """
+def encode(rows):
+    return [model(each) for each in [rows]][0]  # innermost
+
+def loss_of(rows):
+    return encode(rows).mean()  # between
+
+for rows, _ in DataLoader(Rows(4000), batch_size=4):
+    loss_of(rows).backward()  # outermost
+    optimizer.step()
+"""
+)
+
+
+def test_the_lines_that_lead_to_the_model_are_told_from_the_innermost_out(guest: StartGuest) -> None:
+    found = guest(HELPED).found()
+    lines = HELPED.splitlines()
+    marked = [1 + next(n for n, line in enumerate(lines) if mark in line) for mark in ("innermost", "between", "outer")]
+    assert found.forward_site is not None
+    # A list is made in a frame of its own before Python 3.12.
+    assert list(dict.fromkeys([found.forward_site.line, *(each.line for each in found.forward_path)])) == marked

@@ -15,8 +15,8 @@ from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.origin.command_line import CommandLine
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.project import Project
-from bottleneck_doctor.edits.step import Outcome, Step, Steps
-from bottleneck_doctor.edits.steps import sites, steps_of
+from bottleneck_doctor.edits.step import Outcome, Step, Steps, sites
+from bottleneck_doctor.edits.steps import steps_of
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.runtime.wire.notebooks import SOURCES
 from bottleneck_doctor.wording import words

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, Told
-from bottleneck_doctor.runtime.wire.messages import Site
+from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 
 @dataclass(frozen=True)
@@ -46,3 +46,13 @@ def at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: str
         return Outcome([Told(site.file, made.line, made.note, made.unfinished)])
 
     return step
+
+
+def sites(found: Found) -> list[Site]:
+    """The lines of a loop that are known: of the model's call, of the backward pass, and of the loader."""
+    return [site for site in (found.forward_site, found.backward_site, found.loader_site) if site is not None]
+
+
+def files(found: Found) -> list[str]:
+    """Their files."""
+    return list(dict.fromkeys(site.file for site in sites(found)))

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Setting, SettingValue
 from bottleneck_doctor.edits import own_options
 from bottleneck_doctor.edits.attention_call import attention_change
-from bottleneck_doctor.edits.autocast_block import autocast_change
-from bottleneck_doctor.edits.autocast_region import set_region
+from bottleneck_doctor.edits.autocast_step import autocast_step, under_autocast
 from bottleneck_doctor.edits.before_loop import before_loop_change
 from bottleneck_doctor.edits.call import call_change, makes_call, set_call, statement_change
 from bottleneck_doctor.edits.copied_ahead import copied_ahead_change
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.direct_call import direct_call_change
 from bottleneck_doctor.edits.drafts import Drafts, Told
-from bottleneck_doctor.edits.fastai_loaders import LIBRARY
 from bottleneck_doctor.edits.given_argument import given_argument_change
-from bottleneck_doctor.edits.lightning_precision import set_precision
 from bottleneck_doctor.edits.loader_steps import of_the_loader
 from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import set_named, set_seen, where_made
@@ -30,7 +26,7 @@ from bottleneck_doctor.edits.own_function import own_function_change
 from bottleneck_doctor.edits.recorded_value import recorded_value_change
 from bottleneck_doctor.edits.reduced_pictures import reduced_folder_change, reduced_pictures_change
 from bottleneck_doctor.edits.removal import removal_change
-from bottleneck_doctor.edits.step import Outcome, Step, Steps, at
+from bottleneck_doctor.edits.step import Outcome, Step, Steps, at, files, sites
 from bottleneck_doctor.edits.switch import set_switches, switches_change
 from bottleneck_doctor.edits.trainer_arguments import set_trainer_arguments
 from bottleneck_doctor.edits.uncompiled import uncompiled_change
@@ -65,7 +61,7 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
         edit, value = each.edit, setting[each.name]
         before = len(made.steps)
         if isinstance(edit, AutocastBlock) and isinstance(value, str):
-            _add(made, _autocast(value, found, running), f"put {_context(value, found)}")
+            _add(made, autocast_step(value, found, running), f"put {under_autocast(value, found)}")
         elif isinstance(edit, MemoryFormat):
             _add(made, _in_format(edit.name, found), _formatted(edit.name))
         elif isinstance(edit, OfModel):
@@ -175,59 +171,7 @@ def _naming(options: Sequence[str], step: Step, running: Running) -> Step:
     return named
 
 
-def sites(found: Found) -> list[Site]:
-    return [site for site in (found.forward_site, found.backward_site, found.loader_site) if site is not None]
-
-
-def _files(found: Found) -> list[str]:
-    return list(dict.fromkeys(site.file for site in sites(found)))
-
-
 # -- the forward pass --------------------------------------------------------------------------------------------------
-
-
-def _autocast(dtype: str, found: Found, running: Running) -> Step | None:
-    forward, backward = found.forward_site, found.backward_site
-    device = found.device.split(":")[0]
-    if forward is None:
-        return None
-    otherwise = f"Put {_context(dtype, found)}."
-    if found.loader_library == LIBRARY:
-        otherwise = f"{otherwise} In fastai, a callback does that in `before_batch` and `after_loss`."
-        if device == "cuda":
-            otherwise = (
-                f"Call `learn.to_{'bf16' if dtype.endswith('bfloat16') else 'fp16'}()` before the Learner is fitted."
-            )
-
-    def step(drafts: Drafts) -> Outcome:
-        own = set_region(drafts, forward.file, forward.line, device, dtype, running)
-        if own is not None:
-            return Outcome(own)
-        beside = backward is not None and backward.file == forward.file
-        last = drafts.line(backward.file, backward.line) if backward is not None and beside else None
-        keras = _KERAS.search(drafts.text(forward.file) or "") is not None
-        by_hand = f"{otherwise} {_keras_policy(dtype)}" if keras else otherwise
-
-        def by_trainer(drafts: Drafts) -> Outcome:
-            told = set_precision(drafts, _files(found), dtype, running)
-            return Outcome(told or [Told(forward.file, forward.line, by_hand)])
-
-        return at(forward, lambda text, line: autocast_change(text, line, last, device, dtype), by_trainer)(drafts)
-
-    return step
-
-
-_KERAS = re.compile(r"^\s*(?:import|from) keras\b", re.MULTILINE)
-
-
-def _keras_policy(dtype: str) -> str:
-    """The same in the words of Keras, which calls the model itself."""
-    return f'In Keras, `keras.mixed_precision.set_global_policy("mixed_{dtype}")` before the model is made does that.'
-
-
-def _context(dtype: str, found: Found) -> str:
-    device = found.device.split(":")[0]
-    return f'the forward pass and the loss under `with torch.autocast("{device}", dtype=torch.{dtype}):`'
 
 
 def _in_format(name: str, found: Found) -> Step | None:
@@ -272,7 +216,7 @@ def _uncompiled(found: Found, running: Running) -> Step:
 
     def step(drafts: Drafts) -> Outcome:
         told = []
-        for file in dict.fromkeys([*_files(found), *running.files]):
+        for file in dict.fromkeys([*files(found), *running.files]):
             text = drafts.text(file)
             made = None if text is None else uncompiled_change(text)
             if made is not None:
@@ -298,7 +242,7 @@ def _called(code: str, found: Found, running: Running) -> Iterator[Step]:
 
         def step(drafts: Drafts, first: Site = first) -> Outcome:
             follower = Follower(drafts, running)
-            made = [file for file in _files(found) if makes_call(follower.tree(file), code)]
+            made = [file for file in files(found) if makes_call(follower.tree(file), code)]
             site = Site(made[0], 1) if made else _at_the_start(first, follower)
             told = set_call(drafts, follower, site.file, code)
             in_text = at(site, lambda text, line: call_change(text, code), f"Call `{code}` before training begins.")
@@ -458,7 +402,7 @@ def _named(edit: Argument, found: Found, running: Running) -> Step:
     def step(drafts: Drafts) -> Outcome:
         seen = edit.made(found)
         told = set_seen(drafts, edit, seen, running)
-        for file in _files(found):
+        for file in files(found):
             told = told or set_named(drafts, file, edit, running)
         told = told or where_made(drafts, edit, seen)
         return Outcome(told, [] if told else [edit.otherwise])
@@ -471,7 +415,7 @@ def _switched(drafts: Drafts, switches: Mapping[Switch, SettingValue], found: Fo
     is switched on in none of them, the code, or the sentence of those that have one."""
     left = dict(switches)
     told: list[Told] = []
-    for file in _files(found):
+    for file in files(found):
         text = drafts.text(file)
         made = None if text is None or not left else switches_change(text, left)
         if made is not None:
@@ -479,7 +423,7 @@ def _switched(drafts: Drafts, switches: Mapping[Switch, SettingValue], found: Fo
                 drafts.write(file, made.text.edited)
             told.append(Told(file, made.text.line, made.text.note))
             left = {switch: value for switch, value in left.items() if switch not in made.found}
-    for file in _files(found) if left else ():
+    for file in files(found) if left else ():
         done, switched = set_switches(drafts, follower.anew(), file, left)
         told += done
         left = {switch: value for switch, value in left.items() if switch not in switched}

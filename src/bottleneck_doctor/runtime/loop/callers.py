@@ -10,23 +10,25 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 import torch
 
 from ..process.originals import now
-from ..process.user_code import user_site
+from ..process.user_code import user_sites
 from ..wire.messages import Site
 
 _MOST_CALLED = 4096
 
-Called = Tuple[Any, Optional[Site], str, Dict[str, Any]]
-"""A module that was called, from where, the type that autocast was on for, and what `observe` saw."""
+Called = Tuple[Any, List[Site], str, Dict[str, Any]]
+"""A module that was called, from which lines of the user's, from the innermost out, the type that autocast was on for,
+and what `observe` saw."""
 
 
 class Callers:
     """Modules called with gradients enabled since `clear`. `roots`: the outermost of those that train, as far as known.
-    `forward_site`, `autocast` and `own` are of the first of them, where it was called last: before training, somebody
+    `forward_sites`, `autocast` and `own` are of the first of them, where it was called last: before training, somebody
     may have tried a model out, or built it, elsewhere."""
 
     def __init__(self) -> None:
         self.roots: List[Any] = []
-        self.forward_site: Optional[Site] = None
+        self.forward_sites: List[Site] = []
+        """The user's lines that call it, from the innermost out."""
         self.autocast = ""
         self.own: Optional[Dict[str, Any]] = None
         """What `observe` saw there; None where no root was seen to be called."""
@@ -131,9 +133,9 @@ class Callers:
         if (seen is not None and seen() is module) or len(self._called) > _MOST_CALLED:
             return
         self._seen[id(module)] = reference = weakref.ref(module)
-        site = None if self.in_backward else user_site(3)
+        sites = [] if self.in_backward else user_sites(3)
         self._called.pop(id(module), None)
-        self._called[id(module)] = (reference, site, _autocast_of(module), self.observe())
+        self._called[id(module)] = (reference, sites, _autocast_of(module), self.observe())
 
     def _tell_inputs(self, args: Any) -> None:
         told, self.inputs = self.inputs, None
@@ -171,13 +173,13 @@ class Callers:
 
     def _add(self, owners: List[Called]) -> None:
         inside = {id(child) for entry in owners for child in entry[0].modules() if child is not entry[0]}
-        for module, site, _, own in owners:
+        for module, sites, _, own in owners:
             if id(module) in inside:
                 continue
             if all(module is not root for root in self.roots):
                 self.roots.append(module)
             if module is self.roots[0]:
-                self.forward_site, self.own = site or self.forward_site, own
+                self.forward_sites, self.own = sites or self.forward_sites, own
         self.autocast = next((entry[2] for entry in owners if entry[2]), self.autocast)
         self.clear()
 

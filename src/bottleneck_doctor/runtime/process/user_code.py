@@ -7,7 +7,7 @@ import re
 import sys
 from importlib.util import find_spec
 from types import FrameType
-from typing import Optional
+from typing import List, Optional
 
 from ..wire.messages import Site
 from .originals import get_frame
@@ -81,10 +81,16 @@ def _folder_of(module: str) -> str:
 
 def user_site(depth: int = 1) -> Optional[Site]:
     """The innermost line of the user's own code on the stack."""
+    return next(iter(user_sites(depth + 1, 1)), None)
+
+
+def user_sites(depth: int = 1, most: int = 16) -> List[Site]:
+    """The lines of the user's own code on the stack, from the innermost out, `most` at most."""
+    sites: List[Site] = []
     frame: Optional[FrameType] = get_frame(depth)
-    while frame is not None:
+    while frame is not None and len(sites) < most:
         name = frame.f_code.co_filename
         if is_users_file(name):
-            return Site(os.path.abspath(name), frame.f_lineno)
+            sites.append(Site(os.path.abspath(name), frame.f_lineno))
         frame = frame.f_back
-    return None
+    return sites

@@ -86,6 +86,8 @@ class Found:
     grad_scaler: bool = False
     loader_site: Optional[Site] = None
     forward_site: Optional[Site] = None
+    forward_path: List[Site] = field(default_factory=list)
+    """The user's lines that lead there, from the innermost out."""
     backward_site: Optional[Site] = None
     seen_alone: bool = False
     """Until the loop was found, training took batches from this loader only, in its first epoch: another process of
@@ -266,6 +268,7 @@ def decode(line: bytes) -> Any:
             for name in ("loader_site", "forward_site", "backward_site"):
                 if body.get(name) is not None:
                     body[name] = Site(**body[name])
+            body["forward_path"] = [Site(**each) for each in body.get("forward_path", ())]
         message = kind(**body)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ProtocolError(f"{type(error).__name__}: {error}") from error

@@ -1,0 +1,70 @@
+"""The step that puts forward pass and loss under autocast, wherever the user's code, or a trainer, calls the model."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+from bottleneck_doctor.edits.autocast_block import autocast_change
+from bottleneck_doctor.edits.autocast_region import set_region
+from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.fastai_loaders import LIBRARY
+from bottleneck_doctor.edits.lightning_precision import set_precision
+from bottleneck_doctor.edits.origin.running import Running
+from bottleneck_doctor.edits.step import Outcome, Step, at, files
+from bottleneck_doctor.runtime.wire.messages import Found
+
+
+def autocast_step(dtype: str, found: Found, running: Running) -> Step | None:
+    forward, backward = found.forward_site, found.backward_site
+    device = found.device.split(":")[0]
+    if forward is None:
+        return None
+    lines = [forward, *found.forward_path]
+    otherwise = f"Put {under_autocast(dtype, found)}."
+    if found.loader_library == LIBRARY:
+        otherwise = f"{otherwise} In fastai, a callback does that in `before_batch` and `after_loss`."
+        if device == "cuda":
+            otherwise = (
+                f"Call `learn.to_{'bf16' if dtype.endswith('bfloat16') else 'fp16'}()` before the Learner is fitted."
+            )
+
+    def step(drafts: Drafts) -> Outcome:
+        for site in lines:
+            own = set_region(drafts, site.file, site.line, device, dtype, running)
+            if own is not None:
+                return Outcome(own)
+        keras = _KERAS.search(drafts.text(forward.file) or "") is not None
+        by_hand = f"{otherwise} {_keras_policy(dtype)}" if keras else otherwise
+
+        def by_trainer(drafts: Drafts) -> Outcome:
+            told = set_precision(drafts, files(found), dtype, running)
+            return Outcome(told or [Told(forward.file, forward.line, by_hand)])
+
+        outwards: Step = by_trainer
+        # Where the model is called in another function than the backward pass, the line that leads there will do.
+        for site in reversed(lines):
+            beside = backward is not None and backward.file == site.file
+            last = drafts.line(backward.file, backward.line) if backward is not None and beside else None
+            outwards = at(site, partial(_changed, last=last, device=device, dtype=dtype), outwards)
+        return outwards(drafts)
+
+    return step
+
+
+def _changed(text: str, line: int, *, last: int | None, device: str, dtype: str) -> ChangeText | None:
+    return autocast_change(text, line, last, device, dtype)
+
+
+_KERAS = re.compile(r"^\s*(?:import|from) keras\b", re.MULTILINE)
+
+
+def _keras_policy(dtype: str) -> str:
+    """The same in the words of Keras, which calls the model itself."""
+    return f'In Keras, `keras.mixed_precision.set_global_policy("mixed_{dtype}")` before the model is made does that.'
+
+
+def under_autocast(dtype: str, found: Found) -> str:
+    device = found.device.split(":")[0]
+    return f'the forward pass and the loss under `with torch.autocast("{device}", dtype=torch.{dtype}):`'

@@ -1,0 +1,110 @@
+"""Autocast where the model is called in another function than the one that makes the backward pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.diagnosable import FOUND
+
+from bottleneck_doctor.documents.report import Change, Setting
+from bottleneck_doctor.edits.advice import changes_for
+from bottleneck_doctor.runtime.wire.messages import Site
+
+ON: Setting = {"autocast": "bfloat16"}
+
+RAYS = """\
+import torch
+
+def chunked(fn, chunk):
+    def parts(rows):
+        return torch.cat([fn(rows[n:n + chunk]) for n in range(0, len(rows), chunk)], 0)  # called
+    return parts
+
+def render(rows, model):
+    made = chunked(model, 64)(rows)  # rendered
+    return made * 2
+
+def main():
+    for rows, wanted in batches:
+        optimizer.zero_grad()
+        colours = render(rows, model)  # path
+        loss = ((colours - wanted) ** 2).mean()
+        loss.backward()  # backward
+        optimizer.step()
+
+main()  # started
+"""
+
+
+def lines(script: Path, *marks: str) -> list[Site]:
+    source = script.read_text().splitlines()
+    return [Site(str(script), 1 + next(n for n, each in enumerate(source) if f"# {mark}" in each)) for mark in marks]
+
+
+def change(script: Path, backward: Site | None, forward: Site, *path: Site) -> Change:
+    known = {"loader_site": None, "forward_site": forward, "backward_site": backward, "forward_path": list(path)}
+    (made,) = changes_for(ON, replace(FOUND, device="cpu", **known))
+    return made
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text(RAYS)
+    return tmp_path / "train.py"
+
+
+def test_the_line_of_the_loop_that_leads_to_the_model_is_put_under_it(script: Path) -> None:
+    called, rendered, path, started, backward = lines(script, "called", "rendered", "path", "started", "backward")
+    made = change(script, backward, called, rendered, path, started)
+    assert made.line == path.line
+    assert '+        with torch.autocast("cpu", dtype=torch.bfloat16):\n' in made.diff
+    assert "+            colours = render(rows, model)  # path\n" in made.diff
+    assert "+            loss = ((colours - wanted) ** 2).mean()\n" in made.diff
+    assert "zero_grad" not in "".join(each for each in made.diff.splitlines() if each.startswith("+"))
+    assert made.note == ""
+
+
+def test_without_a_path_it_is_said_beside_the_call(script: Path) -> None:
+    called, backward = lines(script, "called", "backward")
+    made = change(script, backward, called)
+    assert (made.line, made.diff) == (called.line, "")
+    assert made.note.startswith("Put the forward pass and the loss under")
+
+
+def test_a_loop_in_another_file_than_the_model_s_call(script: Path) -> None:
+    source = script.read_text()
+    begin = source.index("def main")
+    loop = script.parent / "loop.py"
+    loop.write_text("import torch\nfrom train import render\n\n" + source[begin:])
+    script.write_text(source[:begin])
+    (called, rendered), (path, backward) = lines(script, "called", "rendered"), lines(loop, "path", "backward")
+    made = change(script, backward, called, rendered, path)
+    assert (made.file, made.line) == (str(loop), path.line)
+    assert "+            colours = render(rows, model)  # path\n" in made.diff
+
+
+def test_a_function_around_it_that_returns_the_loss_comes_before_the_loop(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import torch\n\ndef encode(rows):\n    return model(rows)  # called\n\n"
+        "def loss_of(rows):\n    made = encode(rows)  # path\n    loss = made.mean()\n    return loss\n\n"
+        "trainer.fit(loss_of)  # started\n"
+    )
+    called, path, started = lines(script, "called", "path", "started")
+    made = change(script, None, called, path, started)
+    assert "+        made = encode(rows)  # path\n" in made.diff
+
+
+def test_the_users_own_autocast_around_a_line_of_the_path_is_switched_on(script: Path) -> None:
+    script.write_text(
+        RAYS.replace(
+            "        colours = render(rows, model)  # path\n",
+            '        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=False):\n'
+            "            colours = render(rows, model)  # path\n",
+        )
+    )
+    called, rendered, path, backward = lines(script, "called", "rendered", "path", "backward")
+    made = change(script, backward, called, rendered, path)
+    assert '+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=True):\n' in made.diff
