@@ -48,6 +48,19 @@ def at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: str
     return step
 
 
+def first_of(sites: Sequence[Site], edit: Callable[[str, int], ChangeText | None], otherwise: str) -> Step:
+    """The step that edits near the first of these lines where it can, with the note at the first one where it can
+    nowhere."""
+
+    def note(drafts: Drafts) -> Outcome:
+        return Outcome([Told(sites[0].file, sites[0].line, otherwise)])
+
+    step: Step = note
+    for site in reversed(sites):
+        step = at(site, edit, step)
+    return step
+
+
 def sites(found: Found) -> list[Site]:
     """The lines of a loop that are known: of the model's call, of the backward pass, and of the loader."""
     return [site for site in (found.forward_site, found.backward_site, found.loader_site) if site is not None]

@@ -1,4 +1,4 @@
-"""Autocast where the model is called in another function than the one that makes the backward pass."""
+"""Edits where the model is called in another function than the one that trains: by the lines that lead there."""
 
 from __future__ import annotations
 
@@ -108,3 +108,17 @@ def test_the_users_own_autocast_around_a_line_of_the_path_is_switched_on(script:
     called, rendered, path, backward = lines(script, "called", "rendered", "path", "backward")
     made = change(script, backward, called, rendered, path)
     assert '+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=True):\n' in made.diff
+
+
+def test_what_is_written_before_the_loop_finds_it_by_the_path(script: Path) -> None:
+    script.write_text(
+        RAYS.replace("def main():\n", "def main():\n    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n")
+    )
+    called, rendered, path, backward = lines(script, "called", "rendered", "path", "backward")
+    known = replace(FOUND, device="cpu", loader_site=None, forward_site=called, backward_site=backward)
+    setting: Setting = {"gc_freeze": True}
+    (by_hand,) = changes_for(setting, known)
+    assert by_hand.diff == ""
+    (made,) = changes_for(setting, replace(known, forward_path=[rendered, path]))
+    assert "+    gc.freeze()\n" in made.diff
+    assert made.diff.index("gc.freeze()") < made.diff.index("for rows, wanted in batches")
