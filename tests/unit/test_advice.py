@@ -292,3 +292,49 @@ def test_where_lightning_does_not_train_its_trainer_is_not_named(found: Found, t
         (only,) = changes_for({"autocast": "bfloat16"}, replace(found, forward_site=here, backward_site=here))
         assert (only.diff, only.unfinished) == ("", True)
         assert "under `with torch.autocast" in only.note
+
+
+HANDED = """\
+from torch.utils.data import DataLoader
+
+def main(args):
+    dataset = Pictures(args.folder)
+    train_loader = DataLoader(
+        dataset, batch_size=args.batch, shuffle=True, num_workers=args.workers
+    )
+    test_loader = DataLoader(Pictures(args.test), batch_size=8)
+    model, optimizer, train_loader, test_loader = accelerator.prepare(
+        model, optimizer, train_loader, test_loader
+    )
+"""
+ROWS = {
+    "obstacle": "",
+    "samples": 60,
+    "bytes": 100,
+    "seconds": 0.3,
+    "held": {"owner": "", "name": "", "kind": "rows", "places": []},
+}
+
+
+@pytest.mark.parametrize(
+    ("setting", "written"),
+    [
+        ({"cached_samples": True}, "+        samples, batch_size=args.batch, shuffle=True, num_workers=args.workers\n"),
+        (
+            {"cached_inputs": True},
+            "+        KeptInputs(dataset), batch_size=args.batch, shuffle=True, num_workers=args.workers\n",
+        ),
+        ({"batched_fetch": True}, "+        dataset,"),
+    ],
+)
+def test_a_loader_that_is_handed_on_is_changed_where_it_is_made(
+    found: Found, tmp_path: Path, setting: Setting, written: str
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(HANDED)
+    line = 1 + HANDED[: HANDED.index("accelerator.prepare")].count("\n")
+    here = Site(str(script), line)
+    (made,) = changes_for(setting, replace(found, loader_site=here, forward_site=None, facts={"cached_inputs": ROWS}))
+    assert made.note == ""
+    assert written in made.diff
+    assert "test_loader" not in "".join(each for each in made.diff.splitlines() if each.startswith(("+", "-")))

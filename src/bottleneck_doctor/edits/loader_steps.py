@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from bottleneck_doctor import knobs
@@ -13,13 +14,15 @@ from bottleneck_doctor.edits.fastai_loaders import LIBRARY, fastai_step
 from bottleneck_doctor.edits.kept_inputs import kept_inputs_change
 from bottleneck_doctor.edits.listed_samples import listed_samples_change
 from bottleneck_doctor.edits.loader_call import set_arguments
+from bottleneck_doctor.edits.loader_target import Target, target_on
+from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
-from bottleneck_doctor.edits.step import Outcome, Steps, at
+from bottleneck_doctor.edits.step import Outcome, Step, Steps, at
 from bottleneck_doctor.edits.transformed_batches import transformed_batches_change
 from bottleneck_doctor.edits.trimmed_batches import trimmed_batches_change
 from bottleneck_doctor.edits.whole_batches import whole_batches_change
 from bottleneck_doctor.knobs import KeptInputs, ListedSamples, TransformedBatches, TrimmedBatches, WholeBatches
-from bottleneck_doctor.runtime.wire.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found, Site
 from bottleneck_doctor.wording import words
 
 A = TypeVar("A")
@@ -60,14 +63,19 @@ def of_the_loader(made: Steps, setting: Setting, found: Found, running: Running)
 
         made.steps.append(step)
     if whole is not None:
-        made.steps.append(at(site, whole_batches_change, f"P{told}"))
+        made.steps.append(_where_made(site, whole_batches_change, f"P{told}", running))
     if listed is not None:
         sentence = _given_a_list(listed)
-        made.steps.append(at(site, listed_samples_change, f"{sentence[0].upper()}{sentence[1:]}"))
+        otherwise = f"{sentence[0].upper()}{sentence[1:]}"
+        made.steps.append(_where_made(site, listed_samples_change, otherwise, running))
     if cut is not None:
         names = cut.names(found)
         otherwise = f"{_TO_LONGEST[0].upper()}{_TO_LONGEST[1:]}"
-        made.steps.append(at(site, lambda text, line: trimmed_batches_change(text, line, names), otherwise))
+
+        def trimmed(text: str, line: int) -> ChangeText | None:
+            return trimmed_batches_change(text, line, names)
+
+        made.steps.append(_where_made(site, trimmed, otherwise, running))
     if late is not None:
         sentence = _done_to_batches(*late, found)
         otherwise = f"{sentence[0].upper()}{sentence[1:]}"
@@ -77,12 +85,31 @@ def of_the_loader(made: Steps, setting: Setting, found: Found, running: Running)
             # In the training loop, nobody knows which line moves the batch.
             return None if value == edit.on_device[0] else transformed_batches_change(text, line, edit.of(found))
 
-        made.steps.append(at(site, moved, otherwise))
+        made.steps.append(_where_made(site, moved, otherwise, running))
     if kept is not None:
         # After the transforms were changed: then the dataset's name is not looked for any more.
         held = kept.of(found)
         otherwise = f"{_KEPT_INPUTS[0].upper()}{_KEPT_INPUTS[1:]}"
-        made.steps.append(at(site, lambda text, line: kept_inputs_change(text, line, held), otherwise))
+
+        def keeping(text: str, line: int) -> ChangeText | None:
+            return kept_inputs_change(text, line, held)
+
+        made.steps.append(_where_made(site, keeping, otherwise, running))
+
+
+def _where_made(site: Site, change: Callable[[str, int], ChangeText | None], otherwise: str, running: Running) -> Step:
+    """The step that edits the call of a loader: on `site`, or where the loader is made that the call there is handed,
+    as `accelerator.prepare(model, loader)` has it."""
+
+    def step(drafts: Drafts) -> Outcome:
+        follower = Follower(drafts.as_they_are, running)
+        tree = follower.tree(site.file)
+        target = None if tree is None else target_on(site.file, tree, site.line, follower)
+        plain = isinstance(target, Target) and target.own is None and target.members is None
+        here = Site(target.at.path, target.at.line) if plain and isinstance(target, Target) else site
+        return at(here, change, otherwise)(drafts)
+
+    return step
 
 
 _TO_LONGEST = (
