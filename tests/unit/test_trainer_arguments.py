@@ -134,3 +134,65 @@ def test_the_library_has_these_arguments() -> None:
                     asked |= knob.of_trainer(value, replace(looped(), device=device, autocast=autocast))
     assert asked
     assert asked.keys() <= names
+
+
+LISTED: Setting = {"cached_samples": True}
+ROWS = {"obstacle": "", "samples": 60, "bytes": 100, "seconds": 0.3}
+HELD = {"owner": "", "name": "", "kind": "rows", "places": []}
+
+
+def trained_on(given: str) -> str:
+    return (
+        f"{PLAIN}def main():\n    args = TrainingArguments('out')\n    trainer = Trainer(\n        model,\n"
+        f"        args,\n        train_dataset={given},\n        eval_dataset=held_out,\n    )\n"
+        "    trainer.train()\nmain()\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "above", "instead"),
+    [
+        ("rows", "samples = [rows[index] for index in range(len(rows))]", "samples"),
+        ('data["train"]', 'samples = [data["train"][index] for index in range(len(data["train"]))]', "samples"),
+        (
+            "rows if args.do_train else None",
+            "",
+            "[rows[index] for index in range(len(rows))] if args.do_train else None",
+        ),
+    ],
+)
+def test_a_list_of_samples_is_given_to_the_trainer(given: str, above: str, instead: str) -> None:
+    text, said = changed(trained_on(given), LISTED)
+    assert said == ""
+    assert f"        train_dataset={instead},\n        eval_dataset=held_out,\n" in text
+    assert f"    {above}\n    trainer = Trainer(\n" in text if above else "samples" not in text
+
+
+def test_rows_are_kept_for_a_trainer() -> None:
+    facts = {"cached_inputs": {**ROWS, "held": HELD}}
+    text, said = changed(trained_on("rows if args.do_train else None"), {"cached_inputs": True}, facts=facts)
+    assert said == ""
+    assert "        train_dataset=KeptInputs(rows) if args.do_train else None,\n" in text
+    assert text.count("class KeptInputs:") == 1
+
+
+def test_a_trainer_of_the_users_own_is_given_a_list() -> None:
+    own = (
+        trained_on("rows")
+        .replace("= Trainer(", "= Mine(")
+        .replace("def main", "class Mine(Trainer):\n    pass\ndef main")
+    )
+    assert "        train_dataset=samples,\n" in changed(own, LISTED)[0]
+
+
+def test_what_a_trainer_is_given_elsewhere_is_told() -> None:
+    source = trained_on("rows").replace("        train_dataset=rows,\n", "        **options,\n")
+    text, said = changed(source, LISTED)
+    assert text == source
+    assert said.startswith("Give the loader a list of its samples")
+    # Trainers of other libraries take datasets of one kind.
+    chained = trained_on("rows").replace("Trainer(", "SFTTrainer(").replace("transformers import", "trl import")
+    assert changed(chained.replace("    )\n    trainer.train()", "    ).train()"), LISTED)[0].count("samples") == 0
+    assert changed(chained, LISTED)[0] == chained
+    other = trained_on("rows").replace("from transformers import", "from mine import")
+    assert changed(other, LISTED)[0] == other

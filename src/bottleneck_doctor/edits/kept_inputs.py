@@ -6,8 +6,7 @@ from __future__ import annotations
 import libcst as cst
 
 from bottleneck_doctor.edits.diff import ChangeText
-from bottleneck_doctor.edits.loader_dataset import asks_dataset, dataset_of, in_loop
-from bottleneck_doctor.edits.loader_target import loader_calls
+from bottleneck_doctor.edits.loader_dataset import asks_dataset, dataset_calls, dataset_of, in_loop, is_given_if
 from bottleneck_doctor.edits.module_level import defined_above
 from bottleneck_doctor.edits.tree import SourceTree, put
 from bottleneck_doctor.knobs import HeldTransforms
@@ -41,7 +40,7 @@ def kept_inputs_change(source: str, line: int, held: HeldTransforms | None) -> C
     """Let the loader made on `line` (any line of the call) have a dataset that keeps what the transforms of its own
     get. None where the call is not written so that this is certain."""
     tree = SourceTree.parse(source)
-    calls = [] if tree is None else loader_calls(tree, line)
+    calls = [] if tree is None else dataset_calls(tree, line)
     if tree is None or held is None or len(calls) != 1 or tree.says(NAME):
         return None
     if held.kind != "rows" and not _is_known(held):
@@ -50,6 +49,7 @@ def kept_inputs_change(source: str, line: int, held: HeldTransforms | None) -> C
     given = dataset_of(call)
     if given is None or in_loop(tree, call) or _of_the_caller(tree, call, given) or asks_dataset(tree):
         return None
+    given = is_given_if(given) or given
     wrapped = cst.Call(cst.Name(NAME), [cst.Arg(given)])
     lines = _ROWS if held.kind == "rows" else _definition(held)
     indent = tree.module.default_indent

@@ -9,8 +9,14 @@ import libcst as cst
 
 from bottleneck_doctor.edits.arguments import LONGEST_LINE
 from bottleneck_doctor.edits.diff import ChangeText, as_change
-from bottleneck_doctor.edits.loader_dataset import asks_dataset, dataset_of, in_loop, unpacked_dataset
-from bottleneck_doctor.edits.loader_target import loader_calls
+from bottleneck_doctor.edits.loader_dataset import (
+    asks_dataset,
+    dataset_calls,
+    dataset_of,
+    in_loop,
+    is_given_if,
+    unpacked_dataset,
+)
 from bottleneck_doctor.edits.tree import SourceTree, code, dotted, put
 
 LIST_NAMES = ("samples", "train_samples", "prepared_samples")
@@ -26,7 +32,7 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
     """Give the loader made on `line` (any line of the call) a list of the samples of its dataset. None where the call
     is not written so that this is certain."""
     tree = SourceTree.parse(source)
-    calls = [] if tree is None else loader_calls(tree, line)
+    calls = [] if tree is None else dataset_calls(tree, line)
     if tree is None or len(calls) != 1:
         return None
     call = calls[0]
@@ -35,6 +41,8 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
     given = dataset_of(call)
     if given is None:
         return _unpacked(source, tree, call)
+    only_if = is_given_if(given)
+    given = only_if or given
     if dotted(given) in LIST_NAMES:
         return None
     # It is a name of the list's own, so it hides only what the dataset itself is called by.
@@ -45,7 +53,7 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
     named = isinstance(given, (cst.Name, cst.Attribute, cst.Subscript)) and "(" not in code(given)
     statement = tree.statement(call)
     lines: list[str] = []
-    if _may_have_lines_above(tree, call):
+    if only_if is None and _may_have_lines_above(tree, call):
         free = _free(tree, LIST_NAMES)
         dataset = code(given) if named else _free(tree, DATASET_NAMES)
         if free is None or dataset is None:

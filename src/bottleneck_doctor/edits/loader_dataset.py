@@ -7,11 +7,37 @@ from dataclasses import dataclass
 import libcst as cst
 
 from bottleneck_doctor.edits import arguments
-from bottleneck_doctor.edits.tree import LOOPS, SCOPES, Edit, SourceTree, code, last_name, written
+from bottleneck_doctor.edits.loader_target import TRAINERS, loader_calls
+from bottleneck_doctor.edits.tree import LOOPS, SCOPES, Edit, SourceTree, code, constant, last_name, written
+
+_OF_TRAINERS = "train_dataset"
+
+
+def dataset_calls(tree: SourceTree, line: int) -> list[cst.Call]:
+    """The calls on `line` that are given the dataset of a loader: those that make one or, where there are none, that of
+    a trainer, which makes one of it."""
+    own = [node for node in tree.nodes(cst.ClassDef) if any(last_name(each.value) in TRAINERS for each in node.bases)]
+    names = {*TRAINERS, *(each.name.value for each in own)}
+    trainers = [call for call in tree.nodes(cst.Call) if tree.covers(call, line) and last_name(call.func) in names]
+    return loader_calls(tree, line) or [call for call in trainers if _trained_on(call) is not None]
+
+
+def _trained_on(call: cst.Call) -> cst.BaseExpression | None:
+    """What a trainer is given to train on; None where that is not seen."""
+    named = [each.value for each in call.args if each.keyword is not None and each.keyword.value == _OF_TRAINERS]
+    return named[0] if named else None
+
+
+def is_given_if(given: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The dataset of `dataset if training else None`, as many give their trainer; None for anything else."""
+    nothing = isinstance(given, cst.IfExp) and constant(given.orelse) == (None,)
+    return given.body if isinstance(given, cst.IfExp) and nothing else None
 
 
 def dataset_of(call: cst.Call) -> cst.BaseExpression | None:
     """What is given as the dataset; None where that is not seen."""
+    if _trained_on(call) is not None:
+        return _trained_on(call)
     for each in call.args:
         if each.keyword is not None and each.keyword.value == "dataset":
             return each.value

@@ -14,11 +14,13 @@ from bottleneck_doctor.edits.fastai_loaders import LIBRARY, fastai_step
 from bottleneck_doctor.edits.kept_inputs import kept_inputs_change
 from bottleneck_doctor.edits.listed_samples import listed_samples_change
 from bottleneck_doctor.edits.loader_call import set_arguments
-from bottleneck_doctor.edits.loader_target import Target, target_on
+from bottleneck_doctor.edits.loader_target import Target, target_on, trainer_made
+from bottleneck_doctor.edits.origin.definition import Expression
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.step import Outcome, Step, Steps, at
 from bottleneck_doctor.edits.transformed_batches import transformed_batches_change
+from bottleneck_doctor.edits.tree import SourceTree
 from bottleneck_doctor.edits.trimmed_batches import trimmed_batches_change
 from bottleneck_doctor.edits.whole_batches import whole_batches_change
 from bottleneck_doctor.knobs import KeptInputs, ListedSamples, TransformedBatches, TrimmedBatches, WholeBatches
@@ -99,17 +101,22 @@ def of_the_loader(made: Steps, setting: Setting, found: Found, running: Running)
 
 def _where_made(site: Site, change: Callable[[str, int], ChangeText | None], otherwise: str, running: Running) -> Step:
     """The step that edits the call of a loader: on `site`, or where the loader is made that the call there is handed,
-    as `accelerator.prepare(model, loader)` has it."""
+    as `accelerator.prepare(model, loader)` has it, or where the trainer is made whose `train()` is called there."""
 
     def step(drafts: Drafts) -> Outcome:
         follower = Follower(drafts.as_they_are, running)
         tree = follower.tree(site.file)
-        target = None if tree is None else target_on(site.file, tree, site.line, follower)
-        plain = isinstance(target, Target) and target.own is None and target.members is None
-        here = Site(target.at.path, target.at.line) if plain and isinstance(target, Target) else site
-        return at(here, change, otherwise)(drafts)
+        here = None if tree is None else _leads_to(site, tree, follower)
+        return at(site if here is None else Site(here.path, here.line), change, otherwise)(drafts)
 
     return step
+
+
+def _leads_to(site: Site, tree: SourceTree, follower: Follower) -> Expression | None:
+    target = target_on(site.file, tree, site.line, follower)
+    if isinstance(target, Target) and target.own is None and target.members is None:
+        return target.at
+    return trainer_made(site.file, tree, site.line, follower)
 
 
 _TO_LONGEST = (

@@ -47,6 +47,8 @@ TRAINING_ARGUMENTS = OwnNames(
     "Return a DataLoader with {wanted} from get_train_dataloader of the trainer: no argument sets {name}.",
 )
 """Transformers' `TrainingArguments`, and what is made of them."""
+TRAINERS = ("Trainer", "Seq2SeqTrainer")
+"""Its trainers, by name."""
 TRANSFORMERS = ("transformers", "trl", "sentence_transformers", "optimum")
 """Libraries whose trainers take them."""
 ULTRALYTICS = OwnNames({"num_workers": "workers"}, "Ultralytics has no argument that sets {wanted}.")
@@ -116,6 +118,18 @@ def trainer_on(
             if target is None:
                 return Unclear(path, line, "Give the trainer's arguments {wanted}.")
             return replace(target, own=OwnNames({name: name for name in names}, ""))
+    return None
+
+
+def trainer_made(path: str, tree: SourceTree, line: int, follower: Follower) -> Expression | None:
+    """The call that makes the trainer of transformers' own whose `train()` is called on `line`; None where that is
+    none. Trainers of other libraries take datasets of one kind only."""
+    for call in tree.nodes(cst.Call):
+        if tree.covers(call, line) and last_name(call.func) == "train":
+            trainer = _trainer(Expression(path, tree, call), call, follower)
+            name = None if trainer is None else _trainers_class(*trainer, follower)
+            if trainer is not None and name in TRAINERS and _is_imported(trainer[1], "transformers", name):
+                return trainer[1]
     return None
 
 
