@@ -185,6 +185,22 @@ def test_what_pillow_was_seen_to_decode_and_convert_is_no_reading(decoding: floa
     assert finding("slow-decode", evidence) is not None
 
 
+def test_a_line_that_decodes_and_transforms_is_no_decoding_as_a_whole() -> None:
+    """As a function that a data set of Hugging Face calls: half of the line is decoding, as was timed where it is."""
+    line = 'rows["pixels"] = [augment(image.convert("RGB")) for image in rows["image"]]'
+    evidence = profiled(
+        healthy(WAITING, loop=loading(decoding=0.5)),
+        lines=listings(listing("transform", 20, ("def transform(rows):", 0.0), (line, 1.0))),
+        sampling=sampled(fetch=[node("transform", "/home/ada/train.py", 21, count=9)]),
+    )
+    found = finding("slow-decode", evidence)
+    assert found is not None
+    assert found.evidence["share_of_making"] < 0.55
+    unseen = finding("slow-decode", replace(evidence, loading=healthy(WAITING, loop=loading()).loading))
+    assert unseen is not None
+    assert unseen.evidence["share_of_making"] > 0.9
+
+
 @pytest.mark.parametrize("identifier", ["many-small-files", "network-file-system", "cold-cache"])
 def test_what_nothing_explains_is_not_taken_for_reading_files(identifier: str) -> None:
     """A sleep in `__getitem__` that opens a file as well: neither transform nor decoder, and not reading either."""

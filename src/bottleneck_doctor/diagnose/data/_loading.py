@@ -124,20 +124,21 @@ def costliest_transform(evidence: Evidence) -> TransformCost | None:
 
 def decode_share(evidence: Evidence) -> float | None:
     """The part of fetching that decoders of pictures, sound or video take; None if nothing shows it. Pictures that were
-    watched where they are decoded were timed there, with the copies that converting them makes."""
-    loading, profiled = evidence.as_written, _profiled_decoding(evidence)
+    watched where they are decoded were timed there, with the copies that converting them makes: a line that decodes
+    them may do more than that, such as their transforms."""
+    loading, sampled = evidence.as_written, _sampled_decoding(evidence)
     watched = None if loading is None else loading.decoding
-    return max((each for each in (profiled, watched) if each is not None), default=None)
-
-
-def _profiled_decoding(evidence: Evidence) -> float | None:
-    """The same as profiles show it; None without any.
-
-    Listings time each line and are believed. Sampled stacks come from another window: they count for no more than the
-    lines that led to the decoder took in the listings.
-    """
-    loading = evidence.as_written
+    seen = [each for each in (sampled, watched) if each]
+    if seen:
+        return max(seen)
+    # Decoders written in C leave no frame: the listing is the only one to see them.
     listed = share_of_lines(evidence, loading.fetch_site, DECODING_LINES) if loading is not None else None
+    return sampled if listed is None else listed
+
+
+def _sampled_decoding(evidence: Evidence) -> float | None:
+    """The same as sampled stacks show it; None without any. They come from another window than the listings, which time
+    each line and are believed: they count for no more than the lines that led to the decoder took there."""
     sampled, lines = 0, set()
     total = 0
     for frames, count in loading_stacks(evidence):
@@ -150,13 +151,9 @@ def _profiled_decoding(evidence: Evidence) -> float | None:
             if own is not None:
                 lines.add((own.path, own.line))
     if not total:
-        return listed
-    share = sampled / total
+        return None
     bound = share_of_sites(evidence, lines) if lines else None
-    if bound is not None:
-        return min(share, bound)
-    # Decoders written in C leave no frame: the listing is the only one to see them.
-    return share if share > 0 else listed or 0.0
+    return sampled / total if bound is None else min(sampled / total, bound)
 
 
 def decode_site(evidence: Evidence) -> Site | None:
