@@ -227,3 +227,12 @@ def test_several_at_once(script: Path) -> None:
     assert "+torch.set_num_threads(1)\n" in call.diff
     for sentence in ("And pass `fused=True`", "And give the optimizer one group"):
         assert sentence in change.note
+
+
+def test_two_calls_of_a_line_that_gets_too_long(script: Path) -> None:
+    """The second of them may stand on another line once the first was edited."""
+    making = str(script.parent / "making.py")
+    names = ["generator_parameters_with_decay", "discriminator_parameters_with_decay"]
+    calls = ", ".join(f"torch.optim.AdamW({each}, lr=0.1)" for each in names)
+    change = seen_in(script, f"one, other = {calls}\n", calls=[["AdamW", making, 1]])
+    assert change.diff.count("fused=True") >= 1

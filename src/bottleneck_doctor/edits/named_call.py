@@ -83,8 +83,9 @@ def _set(
 
         def target(follower: Follower, number: int = number) -> Target | None:
             tree = follower.tree(file)
-            call = None if tree is None else find(tree)[number]
-            return None if tree is None or call is None else Target(Expression(file, tree, call), call)
+            # An argument may have moved the next call of its line to another one.
+            there = [] if tree is None else find(tree)[number : number + 1]
+            return None if tree is None or not there else Target(Expression(file, tree, there[0]), there[0])
 
         told += set_in(drafts, target, lambda: Follower(drafts, running), dict(edit.given), edit.without)
     return told
