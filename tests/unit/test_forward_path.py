@@ -44,8 +44,8 @@ def lines(script: Path, *marks: str) -> list[Site]:
 
 
 def change(script: Path, backward: Site | None, forward: Site, *path: Site) -> Change:
-    known = {"loader_site": None, "forward_site": forward, "backward_site": backward, "forward_path": list(path)}
-    (made,) = changes_for(ON, replace(FOUND, device="cpu", **known))
+    known = replace(FOUND, device="cpu", loader_site=None, forward_site=forward, backward_site=backward)
+    (made,) = changes_for(ON, replace(known, forward_path=list(path)))
     return made
 
 
