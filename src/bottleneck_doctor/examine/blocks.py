@@ -181,7 +181,7 @@ class Blocks:
             if exploring and not self.selection.explored():
                 left = max(left, EXPLORING_SHARE * self._budget.seconds - self._budget.spent())
             if exploring and scarce:
-                left = min(left + self._askable(), self._budget.left())
+                left = min(left + going_on.askable(self._budget, asked=self._asked), self._budget.left())
             left = min(left, self.lifetime.left())
             probes = self.selection.probes(live.session.number, first_block=first)
             if exploring and not first and self._goes_on():
@@ -209,7 +209,7 @@ class Blocks:
             if not self.selection.chosen_after and (self.selection.explored() or self._fitting.has_chosen()):
                 self.selection.choose(live.session.number)
             first = False
-        chooses = self._fitting.leads_beside_others() or self._fitting.claim_takes_all_of(self._may_take())
+        chooses = self._fitting.leads_beside_others() or self._fitting.claim_takes_the_rest(asked=self._asked)
         waits = self.lifetime.ends_soon(self.selection) and not chooses
         if exploring and not self.selection.chosen_after and not waits:
             self.selection.choose(live.session.number)
@@ -241,8 +241,8 @@ class Blocks:
         So the windows of later processes have to fit into such a life."""
         self.lifetime.ended(still)
         if not self.selection.chosen_after:
-            self.plan = self._fitting.within_lives(self.plan, self._next_probes(), self._may_take())
-            if self._fitting.leads_by_far() or self._fitting.claim_takes_all_of(self._may_take()):
+            self.plan = self._fitting.within_lives(self.plan, self._next_probes(), asked=self._asked)
+            if self._fitting.leads_by_far() or self._fitting.claim_takes_the_rest(asked=self._asked):
                 # Trying everything once would take processes in which it could be confirmed.
                 self.selection.choose(self._starter.number)
                 self.selection.climb()
@@ -291,14 +291,6 @@ class Blocks:
             blocks,
             news=self.selection.unmeasured(),
         )
-
-    def _askable(self) -> float:
-        """Seconds that may still be asked for."""
-        return going_on.askable(self._budget, asked=self._asked)
-
-    def _may_take(self) -> float:
-        """Seconds that are left, with those that may still be asked for."""
-        return self._budget.left() + self._askable()
 
     def _goes_on(self) -> bool:
         """Whether doctor decides how many processes there are, and there is time for another."""

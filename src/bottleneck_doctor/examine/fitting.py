@@ -108,27 +108,32 @@ class Fitting:
         """Whether something brings so much that it is confirmed before all else is tried."""
         return self._leading() is not None
 
-    def within_lives(self, plan: Plan, probes: Sequence[Probe], left: float) -> Plan:
-        """The plan for windows of these probes in processes that end by themselves, with `left` seconds for all of
-        them. Windows become as long as it says."""
+    def within_lives(self, plan: Plan, probes: Sequence[Probe], *, asked: bool) -> Plan:
+        """The plan for windows of these probes in processes that end by themselves. Windows become as long as it says.
+        `asked`: whether more time was asked for."""
         costs, most = self._costs, self._sessions or schedule.MOST_CONFIRMING + 1
         step = self._lifetime.step_seconds(self._selection.measured.windows, costs.baseline_step)
-        plan = self._lifetime.planned(plan, len(probes), step, self._starter.setup(), left, most)
+        plan = self._lifetime.planned(plan, len(probes), step, self._starter.setup(), self._may_take(asked=asked), most)
         costs.window_seconds = plan.window_seconds
         costs.most_steps = self._lifetime.steps_compared(step, len(probes))
         block = schedule.block_seconds(probes, self._expected(probes), costs.baseline())
         self._selection.crowded = self._lifetime.starts(block) > 1
         return plan
 
-    def claim_takes_all_of(self, left: float) -> bool:
-        """Whether something that is worth an edit leads, and to claim it takes all of the `left` seconds, so that
-        nothing else can be tried before. Each process that it takes starts, and lives for as long as the others did."""
+    def claim_takes_the_rest(self, *, asked: bool) -> bool:
+        """Whether something that is worth an edit leads, and to claim it takes all of the time that is left, so that
+        nothing else can be tried before. Each process that it takes starts, and lives for as long as the others did.
+        `asked`: whether more time was asked for."""
         leading = going_on.Leading.of(self._selection)
         if leading.setting is None or leading.speed < WORTH_IT or not self._lifetime.lives:
             return False
         another = self._starter.setup() + self._lifetime.seconds
         held = len(self._selection.measured.sessions_by_key().get(key_of(leading.setting), ()))
-        return left < another + leading.lacking(held) * time_wanted.MARGIN * another
+        return self._may_take(asked=asked) < another + leading.lacking(held) * time_wanted.MARGIN * another
+
+    def _may_take(self, *, asked: bool) -> float:
+        """Seconds that are left, with those that may still be asked for."""
+        return self._budget.left() + going_on.askable(self._budget, asked=asked)
 
     def leads_beside_others(self) -> bool:
         """The same, where a process lives for several settings: others are tried while that one is confirmed."""

@@ -32,6 +32,8 @@ CLEARLY_LOSING = 0.93
 WORTH_IT = 1.1
 """If something else brings a lot, no pairs of processes are started for a fix that can't bring this much, and a single
 process measures one that does not seem to."""
+NO_FASTER_WORKERS = "no number of workers was faster than loading in the main process"
+NO_WORKERS = "no number of workers could be measured"
 CEILING_SESSIONS = 1
 """Sessions that measure a ceiling. It bounds what fixes can bring, and nothing is claimed from it, so one is enough."""
 LEAST_TOLD = 0.0005
@@ -145,8 +147,8 @@ class Selection:
 
     def focused(self) -> bool:
         """Whether something brings a lot, so that it is confirmed, and what seems to bring nothing is left alone."""
-        least = WORTH_IT if self.crowded else LARGE
-        return self.focuses and self.chosen_after > 0 and self.measured.fastest(least) is not None
+        focuses = self.focuses and self.chosen_after > 0
+        return focuses and self.measured.fastest(WORTH_IT if self.crowded else LARGE) is not None
 
     # -- out of the selection --------------------------------------------------------------------------------------
 
@@ -365,20 +367,17 @@ class Selection:
                 continue
             if workers == 0:
                 candidate.settings = []
-                candidate.refusal = "no number of workers was faster than loading in the main process"
-                if len(curve.speeds(self.candidates, self.measured)) == 1:
-                    candidate.refusal = "no number of workers could be measured"
+                measured = len(curve.speeds(self.candidates, self.measured)) > 1
+                candidate.refusal = NO_FASTER_WORKERS if measured else NO_WORKERS
             else:
                 candidate.base = best
         for candidate in curve.hidden(self.candidates, self.measured, best):
             candidate.base = best
 
     def best_workers(self) -> Setting:
-        """The setting of the best number of workers so far; empty if that is the user's own.
-
-        The number that was chosen stays unless another is clearly better. A choice that kept changing between equal
-        numbers would collect the sessions that a claim needs for none of them.
-        """
+        """The setting of the best number of workers so far; empty if that is the user's own. The number that was chosen
+        stays unless another is clearly better: a choice that kept changing between equal numbers would collect the
+        sessions that a claim needs for none of them."""
         measured = curve.speeds(self.candidates, self.measured)
         best = schedule.fewest_workers(measured)
         if self._chosen_workers in measured and measured[self._chosen_workers] > CLEARLY_LOSING * measured[best]:
