@@ -18,16 +18,16 @@ from bottleneck_doctor.runtime.knobs import _made_optimizers, kinds
 from bottleneck_doctor.runtime.loop.steps import Steps
 
 HERE = os.path.abspath(__file__)
-INIT = torch.optim.Optimizer.__init__
 
 
 @pytest.fixture
 def steps() -> Iterator[Steps]:
+    before = torch.optim.Optimizer.__init__
     watching = Steps()
     _made_optimizers.watch(watching)
     yield watching
     _made_optimizers.told(watching)
-    assert torch.optim.Optimizer.__init__ is INIT
+    assert torch.optim.Optimizer.__init__ is before, "nothing of it is left"
 
 
 def weights() -> list[torch.nn.Parameter]:
