@@ -7,13 +7,12 @@ from functools import partial
 
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.autocast_region import set_region
-from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.fastai_loaders import LIBRARY
 from bottleneck_doctor.edits.lightning_precision import set_precision
 from bottleneck_doctor.edits.origin.running import Running
-from bottleneck_doctor.edits.step import Outcome, Step, at, files
-from bottleneck_doctor.runtime.wire.messages import Found
+from bottleneck_doctor.edits.step import Change, Outcome, Step, files, first_of
+from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 
 def autocast_step(dtype: str, found: Found, running: Running) -> Step | None:
@@ -42,19 +41,15 @@ def autocast_step(dtype: str, found: Found, running: Running) -> Step | None:
             told = set_precision(drafts, files(found), dtype, running)
             return Outcome(told or [Told(forward.file, forward.line, by_hand)])
 
-        outwards: Step = by_trainer
-        # Where the model is called in another function than the backward pass, the line that leads there will do.
-        for site in reversed(lines):
+        def change(site: Site) -> Change:
             beside = backward is not None and backward.file == site.file
             last = drafts.line(backward.file, backward.line) if backward is not None and beside else None
-            outwards = at(site, partial(_changed, last=last, device=device, dtype=dtype), outwards)
-        return outwards(drafts)
+            return partial(autocast_change, backward_line=last, device=device, dtype=dtype)
+
+        # Where the model is called in another function than the backward pass, the line that leads there will do.
+        return first_of(lines, change, by_trainer)(drafts)
 
     return step
-
-
-def _changed(text: str, line: int, *, last: int | None, device: str, dtype: str) -> ChangeText | None:
-    return autocast_change(text, line, last, device, dtype)
 
 
 _KERAS = re.compile(r"^\s*(?:import|from) keras\b", re.MULTILINE)

@@ -109,11 +109,8 @@ def trainer_on(
 ) -> Target | Unclear | None:
     """The call that has the arguments of the transformers' trainer whose `train()` is called on `line`; None where no
     such trainer is called there. `names`: of arguments that are to be set, as `TrainingArguments` has them."""
-    calls = [call for call in tree.nodes(cst.Call) if tree.covers(call, line) and last_name(call.func) == "train"]
-    for call in calls:
-        at = Expression(path, tree, call)
-        trainer = _trainer(at, call, follower)
-        if trainer is not None and _is_of_transformers(*trainer, follower):
+    for at, call, trainer in _trainers_on(path, tree, line, follower):
+        if _is_of_transformers(*trainer, follower):
             target = _of_its_arguments(at, call, *trainer, follower)
             if target is None:
                 return Unclear(path, line, "Give the trainer's arguments {wanted}.")
@@ -124,13 +121,23 @@ def trainer_on(
 def trainer_made(path: str, tree: SourceTree, line: int, follower: Follower) -> Expression | None:
     """The call that makes the trainer of transformers' own whose `train()` is called on `line`; None where that is
     none. Trainers of other libraries take datasets of one kind only."""
+    for _, _, (made, there) in _trainers_on(path, tree, line, follower):
+        name = _trainers_class(made, there, follower)
+        if name in TRAINERS and _is_imported(there, "transformers", name):
+            return there
+    return None
+
+
+def _trainers_on(
+    path: str, tree: SourceTree, line: int, follower: Follower
+) -> Iterator[tuple[Expression, cst.Call, tuple[cst.Call, Expression]]]:
+    """The calls of a `train()` on `line`, each with the call that makes what it is called of, as `_trainer` has it."""
     for call in tree.nodes(cst.Call):
         if tree.covers(call, line) and last_name(call.func) == "train":
-            trainer = _trainer(Expression(path, tree, call), call, follower)
-            name = None if trainer is None else _trainers_class(*trainer, follower)
-            if trainer is not None and name in TRAINERS and _is_imported(trainer[1], "transformers", name):
-                return trainer[1]
-    return None
+            at = Expression(path, tree, call)
+            trainer = _trainer(at, call, follower)
+            if trainer is not None:
+                yield at, call, trainer
 
 
 def loader_calls(tree: SourceTree, line: int) -> list[cst.Call]:

@@ -93,8 +93,12 @@ def _set(
 
 def _calls(tree: SourceTree, edit: Argument) -> list[cst.Call]:
     """The calls of these names, in the order of the text."""
-    calls = [call for call in tree.nodes(cst.Call) if not isinstance(call.func, cst.Subscript)]
-    return [call for call in calls if last_name(call.func) in edit.calls and _is_of(call.func, edit.of)]
+    return [call for call in _named(tree.nodes(cst.Call), edit.calls) if _is_of(call.func, edit.of)]
+
+
+def _named(calls: Sequence[cst.Call], names: Sequence[str]) -> list[cst.Call]:
+    """Those that call something of one of these names."""
+    return [each for each in calls if not isinstance(each.func, cst.Subscript) and last_name(each.func) in names]
 
 
 def _is_of(called: cst.BaseExpression, modules: tuple[str, ...]) -> bool:
@@ -111,9 +115,7 @@ def _on(tree: SourceTree, line: int) -> list[cst.Call]:
 
 
 def _named_on(tree: SourceTree, line: int, name: str) -> list[cst.Call]:
-    """Those that call something of this name."""
-    calls = [call for call in _on(tree, line) if not isinstance(call.func, cst.Subscript)]
-    return [call for call in calls if last_name(call.func) == name]
+    return _named(_on(tree, line), (name,))
 
 
 def _made_on(tree: SourceTree, line: int, name: str) -> list[cst.Call]:

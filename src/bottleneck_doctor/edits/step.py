@@ -21,6 +21,8 @@ class Outcome:
 
 
 Step = Callable[[Drafts], Outcome]
+Change = Callable[[str, int], ChangeText | None]
+"""One edit: the text of a file and a line of it in, the edited text out, or nothing where it can't."""
 
 
 @dataclass
@@ -33,14 +35,14 @@ class Steps:
     by_hand: list[str] = field(default_factory=list)
 
 
-def at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: str | Step) -> Step:
+def at(site: Site, edit: Change, otherwise: str | Step) -> Step:
     """The step that edits one file near a line. `otherwise`: where it can't, the note, or another step."""
 
     def step(drafts: Drafts) -> Outcome:
         text = drafts.text(site.file)
         made = None if text is None else edit(text, drafts.line(site.file, site.line))
         if made is None:
-            return Outcome([Told(site.file, site.line, otherwise)]) if isinstance(otherwise, str) else otherwise(drafts)
+            return (noting(site, otherwise) if isinstance(otherwise, str) else otherwise)(drafts)
         if made.edited:
             drafts.write(site.file, made.edited)
         return Outcome([Told(site.file, made.line, made.note, made.unfinished)])
@@ -48,16 +50,17 @@ def at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: str
     return step
 
 
-def first_of(sites: Sequence[Site], edit: Callable[[str, int], ChangeText | None], otherwise: str) -> Step:
-    """The step that edits near the first of these lines where it can, with the note at the first one where it can
+def noting(site: Site, note: str) -> Step:
+    """The step that edits nothing, and says at this line what to do."""
+    return lambda _: Outcome([Told(site.file, site.line, note)])
+
+
+def first_of(sites: Sequence[Site], edit: Callable[[Site], Change], otherwise: Step) -> Step:
+    """The step that edits near the first of these lines where it can, each with its own edit; `otherwise` where it can
     nowhere."""
-
-    def note(drafts: Drafts) -> Outcome:
-        return Outcome([Told(sites[0].file, sites[0].line, otherwise)])
-
-    step: Step = note
+    step = otherwise
     for site in reversed(sites):
-        step = at(site, edit, step)
+        step = at(site, edit(site), step)
     return step
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Setting, SettingValue
@@ -26,7 +27,7 @@ from bottleneck_doctor.edits.own_function import own_function_change
 from bottleneck_doctor.edits.recorded_value import recorded_value_change
 from bottleneck_doctor.edits.reduced_pictures import reduced_folder_change, reduced_pictures_change
 from bottleneck_doctor.edits.removal import removal_change
-from bottleneck_doctor.edits.step import Outcome, Step, Steps, at, files, first_of, sites
+from bottleneck_doctor.edits.step import Outcome, Step, Steps, at, files, first_of, noting, sites
 from bottleneck_doctor.edits.switch import set_switches, switches_change
 from bottleneck_doctor.edits.trainer_arguments import set_trainer_arguments
 from bottleneck_doctor.edits.uncompiled import uncompiled_change
@@ -316,10 +317,10 @@ def _written(code: str) -> Callable[[str, int], ChangeText | None]:
 def _before_loop(edit: BeforeLoop, lines: Sequence[str], found: Found) -> Iterator[Step]:
     code = words.listed([f"`{each}`" for each in lines])
     otherwise = f"Call {code} once before the training loop, after the model and the data set are made."
+    change = partial(before_loop_change, lines=lines, module=edit.imports)
     for site in sites(found)[:1]:
         # A function that the loop calls may have a loop of its own around the model.
-        places = [site, *found.forward_path]
-        yield first_of(places, lambda text, line: before_loop_change(text, line, lines, edit.imports), otherwise)
+        yield first_of([site, *found.forward_path], lambda _: change, noting(site, otherwise))
 
 
 def _taken_out(calls: Sequence[tuple[str, Site]]) -> Iterator[Step]:

@@ -17,14 +17,12 @@ from ..loop.steps import Steps
 from ..process.originals import get_frame
 from ..process.patches import Patches
 from ..process.source_trees import SourceTrees
+from ..process.user_code import Line
 from . import GuestContext, Knob, Refused
 from ._device_copies import waiting_copies
 
 NAME = "non_blocking"
 _COPYING = ("to", "cuda")
-
-Line = Tuple[str, int]
-"""A file, as its code names it, and a line."""
 
 
 class NonBlocking(Knob):

@@ -10,12 +10,12 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 import torch
 
 from ..process.originals import now
-from ..process.user_code import user_sites
+from ..process.user_code import Line, sites_of, user_lines
 from ..wire.messages import Site
 
 _MOST_CALLED = 4096
 
-Called = Tuple[Any, List[Site], str, Dict[str, Any]]
+Called = Tuple[Any, List[Line], str, Dict[str, Any]]
 """A module that was called, from which lines of the user's, from the innermost out, the type that autocast was on for,
 and what `observe` saw."""
 
@@ -133,9 +133,9 @@ class Callers:
         if (seen is not None and seen() is module) or len(self._called) > _MOST_CALLED:
             return
         self._seen[id(module)] = reference = weakref.ref(module)
-        sites = [] if self.in_backward else user_sites(3)
+        lines = [] if self.in_backward else user_lines(3)
         self._called.pop(id(module), None)
-        self._called[id(module)] = (reference, sites, _autocast_of(module), self.observe())
+        self._called[id(module)] = (reference, lines, _autocast_of(module), self.observe())
 
     def _tell_inputs(self, args: Any) -> None:
         told, self.inputs = self.inputs, None
@@ -173,13 +173,13 @@ class Callers:
 
     def _add(self, owners: List[Called]) -> None:
         inside = {id(child) for entry in owners for child in entry[0].modules() if child is not entry[0]}
-        for module, sites, _, own in owners:
+        for module, lines, _, own in owners:
             if id(module) in inside:
                 continue
             if all(module is not root for root in self.roots):
                 self.roots.append(module)
             if module is self.roots[0]:
-                self.forward_sites, self.own = sites or self.forward_sites, own
+                self.forward_sites, self.own = sites_of(lines) or self.forward_sites, own
         self.autocast = next((entry[2] for entry in owners if entry[2]), self.autocast)
         self.clear()
 

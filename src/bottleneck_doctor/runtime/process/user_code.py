@@ -7,7 +7,7 @@ import re
 import sys
 from importlib.util import find_spec
 from types import FrameType
-from typing import List, Optional
+from typing import List, Optional, Sequence, Tuple
 
 from ..wire.messages import Site
 from .originals import get_frame
@@ -22,6 +22,9 @@ _FRAMEWORKS = frozenset(
 )
 """Packages that run other people's code, so that their own is not what trains."""
 _IMPORTS = re.compile(r"^from ([\w.]+) import ", re.MULTILINE)
+
+Line = Tuple[str, int]
+"""A file, as its code names it, and a line."""
 
 _started: Optional[str] = None
 """What `_started_package` has found; None until it is known what the process runs."""
@@ -81,16 +84,21 @@ def _folder_of(module: str) -> str:
 
 def user_site(depth: int = 1) -> Optional[Site]:
     """The innermost line of the user's own code on the stack."""
-    return next(iter(user_sites(depth + 1, 1)), None)
+    return next(iter(sites_of(user_lines(depth + 1, 1))), None)
 
 
-def user_sites(depth: int = 1, most: int = 16) -> List[Site]:
+def user_lines(depth: int = 1, most: int = 16) -> List[Line]:
     """The lines of the user's own code on the stack, from the innermost out, `most` at most."""
-    sites: List[Site] = []
+    lines: List[Line] = []
     frame: Optional[FrameType] = get_frame(depth)
-    while frame is not None and len(sites) < most:
+    while frame is not None and len(lines) < most:
         name = frame.f_code.co_filename
         if is_users_file(name):
-            sites.append(Site(os.path.abspath(name), frame.f_lineno))
+            lines.append((name, frame.f_lineno))
         frame = frame.f_back
-    return sites
+    return lines
+
+
+def sites_of(lines: Sequence[Line]) -> List[Site]:
+    """The same lines with the whole paths of their files, which take most of the time."""
+    return [Site(os.path.abspath(name), line) for name, line in lines]
