@@ -428,6 +428,19 @@ def test_that_it_depends_on_other_programs_is_taken_back_with_the_promise() -> N
     assert "other programs" not in made.verdict.sentence
 
 
+@pytest.mark.parametrize(("promise", "outcome", "told"), [(1.6, "differs", True), (1.2, "agrees", False)])
+def test_other_programs_are_named_where_it_is_not_what_was_promised(promise: float, outcome: str, told: bool) -> None:
+    def others(now: float) -> float:
+        return 1.0
+
+    result = promised(speedup(promise, promise - 0.05, promise + 0.05))
+    sides = Training(step=0.012, others=others), Training(step=0.010, workers=2, others=others)
+    made, _ = confirmed(*sides, result=result)
+    assert made.confirmation is not None
+    assert made.confirmation.outcome == outcome
+    assert ("Other programs kept at least" in made.confirmation.sentence) is told
+
+
 def test_what_is_prepared_first_takes_room_and_is_taken_back_with_the_promise() -> None:
     result = promised()
     preparation = Preparation(samples=60000, seconds=12.0, bytes=190 << 20)

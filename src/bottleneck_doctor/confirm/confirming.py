@@ -13,7 +13,7 @@ from bottleneck_doctor.confirm.instead import instead
 from bottleneck_doctor.confirm.likely import settled, supposed
 from bottleneck_doctor.confirm.way import Way, not_in_effect, way
 from bottleneck_doctor.documents.check import DEVICE_MEMORY, HOST_MEMORY, STEP_TIME, Check
-from bottleneck_doctor.documents.report import Confirmation, ConfirmedBy, PeakMemory, Result, Speedup
+from bottleneck_doctor.documents.report import Confirmation, Confirmed, ConfirmedBy, PeakMemory, Result, Speedup
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine.request import ExaminationRequest
 from bottleneck_doctor.gate.check import check
@@ -186,6 +186,8 @@ def _measured(
     if losses is not None and losses.verdict != "unknown":
         said = f"{said} {losses.sentence}"
         outcome = "other_loss" if loss_moved(losses) else outcome
+    if outcome in _NOT_AS_PROMISED:
+        said = " ".join([said, *(each.sentence for each in done.check.warnings if each.slug == "other-load")])
     if chosen.why:
         said = f"{said} {promise_words.instead_of_edit(chosen.why)}"
     return Confirmation(
@@ -247,6 +249,9 @@ def _edited(planned: PlannedFile, root: Path) -> tuple[str, bytes, bytes]:
         raise _LeftOut(f"{name} lies outside of {root}.")
     return path.relative_to(root).as_posix(), content, edited
 
+
+_NOT_AS_PROMISED: tuple[Confirmed, ...] = ("differs", "unclear", "not_faster")
+"""Outcomes whose reader asks for the reason. Other programs can be one."""
 
 _SAID = {
     "agrees": promise_words.agrees,
