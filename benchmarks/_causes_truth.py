@@ -327,6 +327,7 @@ CAUSES = (
             ("    model = model.double()\n", ""),
         ),
         findings=("double-precision",),
+        fixes=("single-precision",),
     ),
     Cause(
         name="autocast that costs",

@@ -217,7 +217,13 @@ SUITE = (
     # The step.
     Planted(name="conv_compute", expected=("compute-bound",), never=(*WAITS, *STEPS), place=False),
     Planted(name="averaged_weights", expected=("averaged-weights", "work-between-steps"), never=WAITS),
-    Planted(name="double_arrays", expected=("double-precision",), never=(*WAITS, *STEPS), place=False),
+    Planted(
+        name="double_arrays",
+        expected=("double-precision",),
+        fix=("single-precision",),
+        never=(*WAITS, *STEPS),
+        place=False,
+    ),
     Planted(
         name="vanishing_gradients",
         expected=("denormal-numbers",),

@@ -54,6 +54,8 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 """What moves the cursor or colours on a terminal."""
 SPINNER = re.compile(r"[\u2800-\u28ff]")
 """The wheel before a live line: that it turns says nothing of the work."""
+CONFIRMING = "Confirming it "
+"""How the line of progress begins that says that the changed program is measured."""
 SPENT = re.compile(r"\((\d[^()]*?) of (?:at most |about )?(\d[^()]*?)\)\s*$")
 """The time spent and the total, at the end of a line of progress."""
 
@@ -152,6 +154,13 @@ def totals(texts: Sequence[str]) -> tuple[list[str], str]:
             if not found or found[-1] != match[2]:
                 found.append(match[2])
     return found, passed
+
+
+def parted(texts: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The progress of the examination, and that of measuring the changed program, which has a time of its own
+    (docs/commands.md, "Confirming the change")."""
+    first = next((number for number, text in enumerate(texts) if CONFIRMING in text), len(texts))
+    return texts[:first], texts[first:]
 
 
 def promise(words: Sequence[str], setup: float, totals: Sequence[str] = ()) -> float:
@@ -341,7 +350,9 @@ def examine(folder: Path, clone: Clone, words: Sequence[str], reports: Path, ter
     else:
         report = msgspec.json.decode((output / "report.json").read_bytes())
     quiet, after = silence(watched.shown, watched.begun, watched.ended)
-    named, passed = totals([text for _, text in watched.shown])
+    texts = [text for _, text in watched.shown]
+    named, passed = totals(texts)
+    examining, confirming = (totals(each)[0] for each in parted(texts))
     setup = first_setup(report)
     findings = report.get("findings", [])
     first = findings[0] if findings else None
@@ -364,8 +375,7 @@ def examine(folder: Path, clone: Clone, words: Sequence[str], reports: Path, ter
         warnings=[each["slug"] for each in report.get("warnings", [])],
         seconds=watched.ended - watched.begun,
         setup=setup,
-        # Measuring the changed program has a time of its own (docs/commands.md, "Confirming the change").
-        promised=promise(words, setup, named) + (report.get("confirmation") or {}).get("seconds", 0.0),
+        promised=promise(words, setup, examining) + max(map(parse_duration, confirming), default=0.0),
         confirmed=confirmed(report.get("confirmation")),
         totals=named,
         passed=passed,

@@ -505,6 +505,33 @@ def test_numbers_next_to_0_are_taken_as_0_in_their_window_alone(guest: StartGues
     assert noted_around_its_window(script, "taken as 0", "flush_denormal", True) == [{0.0}, {1.0}, {0.0}]
 
 
+IN_DOUBLE = (
+    PRELUDE
+    + """
+model = nn.Linear(64, 4).double()
+optimizer = torch.optim.Adam(model.parameters())
+table = torch.rand(64, 64, dtype=torch.float64)
+loader = DataLoader(TensorDataset(table, table[:, :4]), batch_size=8)
+for epoch in range(4):
+    for rows, wanted in loader:
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(rows), wanted).backward()
+        optimizer.step()
+        kinds = {each.dtype for each in (*model.parameters(), optimizer.state[model.weight]["exp_avg"])}
+        note("bits", sum(torch.finfo(each).bits for each in kinds))
+"""
+)
+
+
+def test_a_model_in_double_precision_is_in_single_in_its_window_alone(guest: StartGuest) -> None:
+    script = guest(IN_DOUBLE)
+    found = script.found()
+    assert found.obstacles["single_precision"] == ""
+    (change,) = changes_for({"single_precision": True}, found)
+    assert ".float()" in change.note
+    assert noted_around_its_window(script, "bits", "single_precision", True) == [{64}, {32}, {64}]
+
+
 WRITTEN_OUT = (
     ATTENDING[: ATTENDING.index("class Net")]
     + """class Net(nn.Module):

@@ -166,6 +166,25 @@ def test_which_passes_exchange_gradients_is_seen(ranks: StartRanks, always: bool
             assert told["exchanged"] <= told["updates"] + 1 < told["passes"] / 2
 
 
+TELL_WEIGHTS = """
+torch.distributed.barrier()
+values = [value for each in model.parameters() for value in each.flatten().tolist()]
+os.write(1, ("weights " + " ".join(f"{value:.5f}" for value in values) + "\\n").encode())
+"""
+
+
+def expect_same_weights(ended: Exited, folder: Path, *arguments: str) -> None:
+    """Both ranks have the weights that the same script has without us."""
+    assert ended.code == 0, ended.tail
+    (folder / "left").mkdir()  # torchrun leaves folders behind.
+    left = {"TMPDIR": str(folder / "left")}
+    plain = run_plain([*TORCHRUN[1:], str(folder / "train.py"), *arguments], folder, left)
+    assert plain.code == 0, plain.err
+    weights = [re.findall(r"weights((?: -?[0-9.]+){5})", text) for text in (ended.tail, plain.out)]
+    assert [len(each) for each in weights] == [2, 2], (ended.tail, plain.out)
+    assert len({*weights[0], *weights[1]}) == 1, weights
+
+
 ENDS_SHORT = """
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 loader = sharded(Rows(80, 0.001))
@@ -175,16 +194,13 @@ for epoch in range(int(sys.argv[1])):
         if number % 4 == 3 or number == 9:
             optimizer.step()
             optimizer.zero_grad()
-torch.distributed.barrier()
-values = [value for each in model.parameters() for value in each.flatten().tolist()]
-os.write(1, ("weights " + " ".join(f"{value:.5f}" for value in values) + "\\n").encode())
 """
 """Updates of four, four and two passes, on different data in each rank."""
 
 
 @pytest.mark.slow(together=True)
 def test_gradients_that_are_exchanged_once_an_update_train_the_same(ranks: StartRanks, tmp_path: Path) -> None:
-    script = ranks(RANKS + ENDS_SHORT, "12")
+    script = ranks(RANKS + ENDS_SHORT + TELL_WEIGHTS, "12")
     found = script.found()
     assert found.obstacles["no_sync"] == ""
     exchanges = []
@@ -196,15 +212,31 @@ def test_gradients_that_are_exchanged_once_an_update_train_the_same(ranks: Start
     assert all(each["exchanged"] == each["passes"] for each in exchanges[0])
     # The update of two passes is exchanged by us, without the model, and counts for none.
     assert all(each["exchanged"] <= each["passes"] / 4 for each in exchanges[1])
-    ended = script.run_out()
-    assert ended.code == 0, ended.tail
-    (tmp_path / "left").mkdir()  # torchrun leaves folders behind.
-    left = {"TMPDIR": str(tmp_path / "left")}
-    plain = run_plain([*TORCHRUN[1:], str(tmp_path / "train.py"), "12"], tmp_path, left)
-    assert plain.code == 0, plain.err
-    weights = [re.findall(r"weights((?: -?[0-9.]+){5})", text) for text in (ended.tail, plain.out)]
-    assert [len(each) for each in weights] == [2, 2], (ended.tail, plain.out)
-    assert len({*weights[0], *weights[1]}) == 1, weights
+    expect_same_weights(script.run_out(), tmp_path, "12")
+
+
+SEARCHES = """
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+loader = sharded(Rows(80, 0.001))
+for epoch in range(int(sys.argv[1])):
+    for batch in loader:
+        (model(batch[0] / 7).mean() - rank).square().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+@pytest.mark.slow(together=True)
+def test_another_way_of_exchanging_gradients_trains_the_same(ranks: StartRanks, tmp_path: Path) -> None:
+    searching = RANKS.replace("DataParallel(model)", "DataParallel(model, find_unused_parameters=True)")
+    script = ranks(searching + SEARCHES + TELL_WEIGHTS, "12")
+    found = script.found()
+    search, view = {"find_unused_parameters": False}, {"gradient_as_bucket_view": True}
+    assert [found.obstacles[name] for name in (*search, *view)] == ["", ""]
+    for setting in ({}, search, view, {**search, **view}, {}):
+        done = together(script.window(setting, lead_in=4, steps=12))
+        assert (done.status, done.reason) == ("ok", "")
+    expect_same_weights(script.run_out(), tmp_path, "12")
 
 
 @pytest.mark.slow(together=True)

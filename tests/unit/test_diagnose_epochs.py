@@ -155,6 +155,18 @@ def test_what_is_only_known_by_the_mode_of_the_model_need_not_be_an_evaluation()
     assert "torch.inference_mode()" in found.advice
 
 
+@pytest.mark.parametrize(("batches", "epochs"), [(100, True), (None, False)])
+def test_no_epoch_is_named_where_none_is_known(batches: int | None, epochs: bool) -> None:
+    """A loader of the user's own may never end, whatever the program calls an epoch."""
+    evidence = healthy(interruption=Interruption(seen=9, seconds=1.0, every=10.0), windows=[])
+    found = finding("frequent-evaluation", replace(evidence, found=replace(evidence.found, epoch_batches=batches)))
+    assert found is not None
+    assert found.sentence.startswith(
+        "Within an epoch, the program" if epochs else "About once in 10 steps, the program"
+    )
+    assert "in 10 steps" in found.sentence
+
+
 def test_what_is_evaluated_in_each_step_is_a_part_of_the_steps() -> None:
     seen = replace(STEPS, steps=20, mean_ms=100.0, evaluations=19, evaluation_share=0.45)
     found = finding("frequent-evaluation", healthy(steps=seen))

@@ -531,17 +531,21 @@ def test_autocast_is_left_out_where_it_is_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("identifier", "knob"),
+    ("identifier", "setting"),
     [
-        ("fused-optimizer", "fused_optimizer"),
-        ("merged-groups", "merged_groups"),
-        ("no-sync", "no_sync"),
-        ("zero-grad-none", "zero_grad_none"),
+        ("bucket-views", {"gradient_as_bucket_view": True}),
+        ("fused-optimizer", {"fused_optimizer": True}),
+        ("merged-groups", {"merged_groups": True}),
+        ("no-sync", {"no_sync": True}),
+        ("no-unused-search", {"find_unused_parameters": False}),
+        ("single-precision", {"single_precision": True}),
+        ("zero-grad-none", {"zero_grad_none": True}),
     ],
 )
-def test_what_the_guest_saw_of_the_loop_decides(identifier: str, knob: str) -> None:
-    assert settings(identifier, replace(FOUND, obstacles={knob: ""})) == [{knob: True}]
-    assert settings(identifier, replace(BARE, obstacles={knob: ""})) == [{knob: True}]
+def test_what_the_guest_saw_of_the_loop_decides(identifier: str, setting: Setting) -> None:
+    (knob,) = setting
+    assert settings(identifier, replace(FOUND, obstacles={knob: ""})) == [setting]
+    assert settings(identifier, replace(BARE, obstacles={knob: ""})) == [setting]
     assert refusal(identifier, replace(FOUND, obstacles={knob: "already on: so it is"})) == "already on: so it is"
     assert "was not seen" in refusal(identifier, FOUND)
 

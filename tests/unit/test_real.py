@@ -84,6 +84,13 @@ def test_without_a_budget_the_first_start_and_a_minute_of_explaining_come_on_top
     assert real.promise(["--no-explain", "train.py"], 20.0) == 200.0
 
 
+def test_measuring_the_changed_program_has_a_time_of_its_own() -> None:
+    shown = ["Trying (3 s of 4 min)", "Confirming it with the change made (1 s of 2 min)", "Pair 1 (9 s of 2 min)"]
+    examining, confirming = real.parted(shown)
+    assert (real.totals(examining)[0], real.totals(confirming)[0]) == (["4 min"], ["2 min"])
+    assert real.parted(shown[:1]) == (shown[:1], [])
+
+
 def test_more_is_promised_where_the_progress_said_so() -> None:
     assert real.promise(["train.py"], 20.0, ["4 min 20 s", "8 min"]) == 480.0
     assert real.promise(["train.py"], 20.0, ["4 min 20 s", "12 min"]) == 600.0

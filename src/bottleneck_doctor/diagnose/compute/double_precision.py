@@ -42,6 +42,7 @@ RULE = Rule(
     depth=CAUSE,
     needs=("phases",),
     judge=judge,
+    fixes=("single-precision",),
     source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/#arithmetic-instructions",
     advice="Train in `torch.float32`, unless your problem needs more digits: leave out `.double()` and "
     "`torch.set_default_dtype(torch.float64)`, and make tensors of NumPy's arrays with "

@@ -1,4 +1,5 @@
-"""`frequent-evaluation`: the program evaluates in the midst of its epochs, and that takes a good part of the time."""
+"""`frequent-evaluation`: the program evaluates in the midst of its epochs or of an endless one, for a good part of the
+time."""
 
 from __future__ import annotations
 
@@ -32,6 +33,9 @@ def judge(evidence: Evidence) -> Statement | None:
     kept, long = keeps_graphs(seen), words.duration_text(seen.seconds)
     does = f"Within an epoch, the program evaluates about once in {steps}, for {long}."
     what, where, advice = "evaluations are", "in evaluations within its epochs", ADVICE
+    if evidence.found.epoch_length is None:
+        # What the program calls an epoch is not seen then, as where a loader of its own never ends.
+        does, where = f"About once in {steps}, the program evaluates, for {long}.", "in evaluations"
     if seen.by_mode:
         does = f"About once in {steps}, the program puts its model into evaluation mode, for {long}."
         what, where, advice = "that is", "with the model in evaluation mode", ADVICE_BY_MODE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, Iterator, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, Sequence, Tuple
 
 import torch
 
@@ -73,16 +73,48 @@ def of_optimizers(steps: Steps, parameter: torch.Tensor) -> Iterator[torch.Tenso
 
 def obstacle(steps: Steps) -> str:
     """Why the layout of this model's weights can't be changed in a running process; "" if it can."""
-    modules = [module for root in steps.roots for module in root.modules()]
-    if any(map(is_compiled, modules)) or _compiled_frames():
+    if has_compiled(steps):
         return "parts of the program are compiled, and the compiler chooses the layout of convolutions itself"
-    if any(isinstance(module, torch.jit.ScriptModule) for module in modules):
+    if is_scripted(steps):
         return "the model is a TorchScript program, which was made for its present layout"
-    if any(kind.__name__ in _SEVERAL for module in modules for kind in type(module).__mro__):
+    if is_for_several(steps):
         return "the model is wrapped for several processes, with buffers that follow the present layout of its weights"
     if any(isinstance(optimizer, torch.optim.LBFGS) for optimizer in steps.optimizers):
         return "LBFGS accepts gradients in one layout only"
     return _obstacle_of_weights(steps)
+
+
+def has_compiled(steps: Steps) -> bool:
+    """Whether a part of the program is compiled, for weights as they are."""
+    return any(map(is_compiled, _modules(steps))) or bool(_compiled_frames())
+
+
+def is_scripted(steps: Steps) -> bool:
+    return any(isinstance(module, torch.jit.ScriptModule) for module in _modules(steps))
+
+
+def is_for_several(steps: Steps) -> bool:
+    """Whether a model is wrapped for several processes, with buffers that are made for its weights."""
+    return any(kind.__name__ in _SEVERAL for module in _modules(steps) for kind in type(module).__mro__)
+
+
+def _modules(steps: Steps) -> Iterator[Any]:
+    return (module for root in steps.roots for module in root.modules())
+
+
+def without_own_memory(weights: Iterable[torch.Tensor]) -> str:
+    """Why these can't be moved in memory without anybody's noticing; "" if they can."""
+    places = set()
+    for tensor in weights:
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+            return f"some weights of the model are of a special kind ({type(tensor).__name__})"
+        storage = tensor.untyped_storage()
+        if tensor.device.type == "cpu" and storage.is_shared():
+            return "the weights of the model are shared with other processes"
+        if storage.nbytes() != tensor.numel() * tensor.element_size() or storage.data_ptr() in places:
+            return "some weights of the model share a block of memory with others"
+        places.add(storage.data_ptr())
+    return ""
 
 
 def _compiled_frames() -> int:
@@ -95,18 +127,10 @@ def _obstacle_of_weights(steps: Steps) -> str:
     every = {id(tensor): tensor for root in steps.roots for tensor in tensors(root)}
     if any(tensor.dim() == 5 for tensor in every.values()):
         return "the model has 3-D convolutions too, to which `channels_last` can't be applied"
-    places = set()
-    for tensor in every.values():
-        if tensor.dim() != 4:
-            continue
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
-            return f"some weights of the model are of a special kind ({type(tensor).__name__})"
-        storage = tensor.untyped_storage()
-        if tensor.device.type == "cpu" and storage.is_shared():
-            return "the weights of the model are shared with other processes"
-        if storage.nbytes() != tensor.numel() * tensor.element_size() or storage.data_ptr() in places:
-            return "some weights of the model share a block of memory with others"
-        places.add(storage.data_ptr())
-        if any(not kept.is_floating_point() and not kept.is_complex() for kept in of_optimizers(steps, tensor)):
-            return "the optimizer packs its state in the layout of the weights"
-    return ""
+    pictures = [tensor for tensor in every.values() if tensor.dim() == 4]
+    reason = without_own_memory(pictures)
+    if reason:
+        return reason
+    kept = (kept for tensor in pictures for kept in of_optimizers(steps, tensor))
+    packed = any(not each.is_floating_point() and not each.is_complex() for each in kept)
+    return "the optimizer packs its state in the layout of the weights" if packed else ""

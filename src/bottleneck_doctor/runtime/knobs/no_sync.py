@@ -13,10 +13,10 @@ from collections import Counter
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
-from torch.nn.parallel import DistributedDataParallel
 
 from ..loop.steps import Steps
 from . import GuestContext, Knob, Refused
+from ._exchange import NONE, exchanging
 from ._hook import Hook
 
 NAME = "no_sync"
@@ -47,7 +47,7 @@ class NoSync(Knob):
     @classmethod
     def watch(cls, steps: Steps) -> None:
         def begins() -> None:
-            model = _exchanging(steps)
+            model = exchanging(steps)
             if model is None:
                 return
             seen = _seen(steps)
@@ -66,9 +66,9 @@ class NoSync(Knob):
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
-        model = _exchanging(steps)
+        model = exchanging(steps)
         if model is None:
-            return "no DistributedDataParallel exchanges gradients in this loop"
+            return NONE
         if len(steps.optimizers) != 1:
             return "several optimizers share its backward passes"
         if getattr(model, "static_graph", False):
@@ -90,7 +90,7 @@ class NoSync(Knob):
         if not value:
             return
         steps = self._steps = context.steps
-        self._model = _exchanging(steps)
+        self._model = exchanging(steps)
         self._passes = _passes_of_update(steps)
         if self._model is None or self._passes < 2:
             raise Refused("no update of several backward passes was seen")
@@ -138,15 +138,6 @@ class NoSync(Knob):
 
 
 KNOB = NoSync
-
-
-def _exchanging(steps: Steps) -> Any:
-    """The one model of the loop whose gradients are exchanged, and whose forward pass runs as written; None if there
-    is none or more than one."""
-    models = [root for root in steps.roots if isinstance(root, DistributedDataParallel)]
-    if len(models) != 1 or getattr(models[0], "_compiled_call_impl", None) is not None:
-        return None
-    return models[0]
 
 
 def _seen(steps: Steps) -> Dict[int, Tuple[int, bool]]:
