@@ -79,9 +79,14 @@ def test_to_which_loops_it_applies(name: str) -> None:
     own = {SEARCH: True}
     assert Training(**own).train().obstacle(name) == ""
     assert "no DistributedDataParallel" in Training(parallel=False).train().obstacle(name)
-    assert "static_graph" in Training(static_graph=True, **own).train().obstacle(name)
     assert "hook" in Training(hook=True, **own).train().obstacle(name)
     assert Training(find_unused_parameters=False, gradient_as_bucket_view=True).obstacle(name).startswith("already on")
+
+
+def test_what_a_static_graph_has_seen_would_be_lost() -> None:
+    training = Training(static_graph=True).train()
+    assert "static_graph" in training.obstacle(VIEW)
+    assert training.obstacle(SEARCH).startswith("already on")
 
 
 def test_what_some_step_leaves_unused_has_to_be_looked_for() -> None:
