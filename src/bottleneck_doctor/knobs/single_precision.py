@@ -16,7 +16,7 @@ KNOB = KnobSpec(
             "leave out what makes the model float64 (`.double()`, `torch.set_default_dtype(torch.float64)`), and make "
             "its input, and what its output is compared with, float32: `torch.from_numpy(array).float()`"
         ),
-        calls=(),
+        calls=("set_default_dtype", "double"),
     ),
     options=("double", "dtype", "precision"),
     needs_settling=True,
