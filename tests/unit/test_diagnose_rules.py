@@ -464,7 +464,11 @@ CASES: dict[str, Case] = {
         fires=healthy(interruption=Interruption(seen=4, seconds=1.0, every=20.0)),
         silent=healthy(interruption=Interruption(seen=4, seconds=0.1, every=20.0)),
         weight=1 / 3,
-        words=("About once in 20 steps, the program evaluates, for 1.0 s", "These steps take 2.0 s", "33 % of the time"),
+        words=(
+            "About once in 20 steps, the program evaluates, for 1.0 s",
+            "These steps take 2.0 s",
+            "33 % of the time",
+        ),
     ),
     "evaluation-waits": Case(
         fires=healthy(epoch_pause=WAITED),

@@ -15,7 +15,7 @@ from bottleneck_doctor.documents.report import Rank, RankPart
 from bottleneck_doctor.runtime.process import rank_place, suitability
 from bottleneck_doctor.runtime.wire.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.session import launch, ranks
-from bottleneck_doctor.session.ranks import Apart, RankGroup, Together, merged_done
+from bottleneck_doctor.session.ranks import Apart, RankGroup, Together, merged_done, merged_found
 from bottleneck_doctor.wording import words
 
 
@@ -75,6 +75,18 @@ class Party:
             assert grant.together
             self.at[rank] += grant.lead_in + grant.steps
             self.rank_group.done(rank, done(grant.window, self.at[rank]))
+
+
+def test_what_one_rank_cannot_have_none_can() -> None:
+    founds = {
+        0: found(obstacles={"fused_optimizer": "", "find_unused_parameters": "", "no_sync": "already on"}),
+        1: found(obstacles={"fused_optimizer": "", "find_unused_parameters": "some steps do not use all parameters"}),
+    }
+    assert merged_found(founds).obstacles == {
+        "fused_optimizer": "",
+        "find_unused_parameters": "some steps do not use all parameters",
+        "no_sync": "already on",
+    }
 
 
 def test_a_process_alone_is_passed_through() -> None:

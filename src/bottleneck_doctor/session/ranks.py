@@ -243,13 +243,21 @@ def _told_by(parts: Mapping[int, WindowDone], first: WindowDone) -> int:
 
 
 def merged_found(founds: Mapping[int, Found]) -> Found:
-    """The loop of all ranks: that of the lowest rank, with the smallest number of usable CPUs of any rank."""
+    """The loop of all ranks: that of the lowest rank, with the smallest number of usable CPUs of any rank. What one of
+    them can't have, none can have: a rank that trains in another way than the rest would wait for them forever."""
     first = founds[min(founds)]
+    refused = {
+        name: text
+        for _, found in sorted(founds.items(), reverse=True)
+        for name, text in found.obstacles.items()
+        if text
+    }
     return replace(
         first,
         usable_cpus=min(found.usable_cpus for found in founds.values()),
         setup_seconds=max(found.setup_seconds for found in founds.values()),
         samples_per_step=sum(found.samples_per_step for found in founds.values()),
+        obstacles={**first.obstacles, **refused},
         workers_unsafe=next((found.workers_unsafe for found in founds.values() if found.workers_unsafe), ""),
     )
 
