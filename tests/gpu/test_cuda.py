@@ -142,6 +142,23 @@ def test_what_is_on_already_is_taken_back(script: Path) -> None:
         guest.close()
 
 
+def test_a_model_in_double_precision_is_faster_in_single(script: Path) -> None:
+    double = SCRIPT.replace(").cuda()", ").double().cuda()").replace("64, 64), torch", "64, 64).double(), torch")
+    script.write_text(double)
+    guest = Guest(Command((sys.executable, str(script)), script.parent))
+    try:
+        assert guest.found().obstacles["single_precision"] == ""
+        seconds = []
+        for setting in ({}, {"single_precision": True}, {}):
+            done = guest.window(setting, lead_in=8, steps=24)
+            assert (setting, done.status, done.reason) == (setting, "ok", "")
+            assert done.effect == dict.fromkeys(setting, True)
+            seconds.append(done.seconds / done.steps)
+        assert seconds[1] < min(seconds[0], seconds[2])
+    finally:
+        guest.close()
+
+
 def test_pinned_batches_are_copied_without_waiting(script: Path) -> None:
     guest = Guest(Command((sys.executable, str(script)), script.parent))
     try:
