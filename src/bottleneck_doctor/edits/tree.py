@@ -28,8 +28,8 @@ STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 LOOPS = (cst.For, cst.While)
 SCOPES = (cst.FunctionDef, cst.ClassDef)
 _KEPT = 64
-"""Trees that are kept, of files and of what edits make of them. Those of one program can be read many times: with eight,
-the edits of a program of 18 files took three times as long."""
+"""Trees that are kept, of files and of what edits make of them. Those of one program are read again and again: where
+they did not fit, the edits of a program of 18 files took three times as long."""
 
 
 class SourceTree:
