@@ -52,8 +52,8 @@ Z95 = NormalDist().inv_cdf(0.975)
 @dataclass(frozen=True, kw_only=True)
 class Program:
     """`file` in a folder beside this one. `only`: the fixes that are tried; all where there are none. `needs`: the
-    libraries that it imports. `helps`: whether one of these fixes is worth something. `by_hand`: the value is given
-    in the command line, so the right answer is another command line, and nothing to apply."""
+    libraries that it imports. `helps`: whether one of these fixes is worth something. `by_hand`: there is
+    nothing to apply, because the right answer is another command line, or an edit that only the user can make."""
 
     folder: str
     file: str
@@ -112,6 +112,8 @@ PROGRAMS = (
     _works("spawned_epochs.py", "forked-workers"),
     _works("many_columns.py", "sharing-strategy"),
     _works("dropped_features.py", "quick-dropout"),
+    _works("searched_parameters.py", "no-unused-search", "bucket-views"),
+    _planted("double_arrays.py", "single-precision", by_hand=True),
     _planted("padded_rows.py", "trimmed-padding"),
     _planted("vanishing_gradients.py", "flush-denormal"),
     _planted("workers_for_tensors.py", "no-workers"),
