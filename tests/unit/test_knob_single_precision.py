@@ -18,7 +18,9 @@ NAME = "single_precision"
 
 
 @pytest.fixture(autouse=True)
-def _default() -> Iterator[None]:
+def _as_at_first() -> Iterator[None]:
+    """Whatever other tests have compiled in this process, and whatever type these leave as the default."""
+    torch._dynamo.utils.counters.clear()
     yield
     torch.set_default_dtype(torch.float32)
 
