@@ -8,10 +8,11 @@ what it makes for itself has that. After the window all is float64, with the dig
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, List, Optional, Set
+from typing import Any, Callable, List, Optional, Set
 
 import torch
 
+from ..loop.batches import tensors_of
 from ..loop.steps import Steps
 from . import GuestContext, Knob, Refused
 from ._hook import Hook
@@ -78,7 +79,7 @@ class SinglePrecision(Knob):
             if tensor.is_leaf and tensor.grad is not None:
                 tensor.grad.data = change(tensor.grad.data)
             for optimizer in context.steps.optimizers:
-                for kept in _held(optimizer.state.get(tensor)):
+                for kept in tensors_of(optimizer.state.get(tensor)):
                     if id(kept) not in done:  # LBFGS has one tensor in several places.
                         done.add(id(kept))
                         kept.data = change(kept.data)
@@ -97,7 +98,7 @@ class SinglePrecision(Knob):
         if self._depth:
             return None
         self._default_back()
-        made = [each for each in _held(output) if each.is_floating_point()]
+        made = [each for each in tensors_of(output) if each.is_floating_point()]
         if made:
             self._seen = bool(self._seen) or any(each.dtype is torch.float32 for each in made)
         return mapped(output, _to_double)
@@ -121,15 +122,3 @@ def _to_single(tensor: torch.Tensor) -> torch.Tensor:
 
 def _to_double(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.double() if tensor.dtype is torch.float32 else tensor
-
-
-def _held(value: Any) -> Iterator[torch.Tensor]:
-    """All tensors in nested dicts, lists and tuples."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _held(each)
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _held(each)
