@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, Iterable, Iterator, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple
 
 import torch
 
@@ -60,6 +60,11 @@ def tensors(root: Any) -> Iterator[torch.Tensor]:
     """Parameters and buffers of a module, as `Module.to` finds them."""
     yield from root.parameters()
     yield from root.buffers()
+
+
+def every_tensor(steps: Steps) -> List[torch.Tensor]:
+    """Those of all models of a loop, each once."""
+    return list({id(tensor): tensor for root in steps.roots for tensor in tensors(root)}.values())
 
 
 def of_optimizers(steps: Steps, parameter: torch.Tensor) -> Iterator[torch.Tensor]:
@@ -124,10 +129,10 @@ def _compiled_frames() -> int:
 
 
 def _obstacle_of_weights(steps: Steps) -> str:
-    every = {id(tensor): tensor for root in steps.roots for tensor in tensors(root)}
-    if any(tensor.dim() == 5 for tensor in every.values()):
+    every = every_tensor(steps)
+    if any(tensor.dim() == 5 for tensor in every):
         return "the model has 3-D convolutions too, to which `channels_last` can't be applied"
-    pictures = [tensor for tensor in every.values() if tensor.dim() == 4]
+    pictures = [tensor for tensor in every if tensor.dim() == 4]
     reason = without_own_memory(pictures)
     if reason:
         return reason

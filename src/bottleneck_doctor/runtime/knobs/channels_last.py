@@ -15,7 +15,7 @@ import torch
 from ..loop.steps import Steps
 from . import GuestContext, Knob
 from ._hook import Hook
-from ._layout import Moved, Strides, channels_last, in_order, obstacle, of_optimizers, tensors
+from ._layout import Moved, Strides, channels_last, every_tensor, in_order, obstacle, of_optimizers, tensors
 from ._modules import mapped
 
 _MOST_LAYERS = 64
@@ -125,8 +125,7 @@ class ChannelsLast(Laid):
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Dict[str, Any]:
-        every = {id(tensor): tensor for root in steps.roots for tensor in tensors(root)}
-        weights = [tensor for tensor in every.values() if is_weight(tensor)]
+        weights = [tensor for tensor in every_tensor(steps) if is_weight(tensor)]
         layouts = [layout(weight) for weight in weights]
         return {
             **own_to(steps),

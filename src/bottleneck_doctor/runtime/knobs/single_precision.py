@@ -16,7 +16,7 @@ from ..loop.batches import tensors_of
 from ..loop.steps import Steps
 from . import GuestContext, Knob, Refused
 from ._hook import Hook
-from ._layout import has_compiled, is_for_several, is_scripted, tensors, without_own_memory
+from ._layout import every_tensor, has_compiled, is_for_several, is_scripted, without_own_memory
 from ._modules import mapped
 
 
@@ -35,8 +35,8 @@ class SinglePrecision(Knob):
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
-        every = {id(tensor): tensor for root in steps.roots for tensor in tensors(root)}
-        types = {tensor.dtype for tensor in every.values() if tensor.is_floating_point() or tensor.is_complex()}
+        every = every_tensor(steps)
+        types = {tensor.dtype for tensor in every if tensor.is_floating_point() or tensor.is_complex()}
         if torch.float64 not in types:
             return "nothing of the model is in double precision"
         if len(types) > 1:
@@ -47,14 +47,13 @@ class SinglePrecision(Knob):
             return "the model is a TorchScript program, which was made for numbers in double precision"
         if is_for_several(steps):
             return "the model is wrapped for several processes, with buffers for numbers in double precision"
-        return without_own_memory(filter(_is_double, every.values()))
+        return without_own_memory(filter(_is_double, every))
 
     def apply(self, value: Any, context: GuestContext) -> None:
         reason = self.obstacle(context.steps)
         if reason:
             raise Refused(reason)
-        every = {id(tensor): tensor for root in context.steps.roots for tensor in tensors(root)}
-        self._changed = [tensor for tensor in every.values() if _is_double(tensor)]
+        self._changed = list(filter(_is_double, every_tensor(context.steps)))
         self._convert(context, _to_single)
         for root in context.steps.roots:
             self._hooks += [
