@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Sequence
 from dataclasses import replace
+from statistics import fmean, stdev
 from typing import Any
 
 import pytest
@@ -119,6 +122,72 @@ def test_nothing_is_adjusted_where_a_load_is_not_known(unknown: Surroundings | N
     known = window("fast", seconds=1.0, at=5.0, around=beside(2.0))
     rest = [window(seconds=1.0, at=-10.0, around=unknown), *in_bursts()]
     assert ratios([*rest, known]) == pytest.approx([2**0.5], rel=0.01)
+
+
+def of_lengths(costs: Sequence[float], label: str = BASELINE, **others: Any) -> list[Window]:
+    """Windows with so many elements a sample; a step takes a fixed part, and one that grows with them."""
+    speed = 1.0 if label == BASELINE else 1.5
+    return [
+        window(label, seconds=(0.2 + length / 100) / speed, at=10.0 * number, elements=round(40 * length), **others)
+        for number, length in enumerate(costs)
+    ]
+
+
+LENGTHS = (60.0, 110.0, 75.0, 90.0, 130.0, 80.0)
+
+
+@pytest.mark.parametrize("length", [70.0, 100.0, 125.0])
+def test_a_window_is_held_against_the_baseline_with_batches_of_its_own_size(length: float) -> None:
+    [fast] = of_lengths([length], "fast")
+    assert ratios([*of_lengths(LENGTHS), replace(fast, started=14.0)]) == pytest.approx([1.5], rel=0.015)
+    # Beside others, too, each is told apart.
+    busy = [
+        replace(each, seconds=each.seconds * (1 + wanted / 2), around=beside(wanted))
+        for each, wanted in zip([*of_lengths(LENGTHS), replace(fast, started=14.0)], [*BUSY, 2.0], strict=True)
+    ]
+    assert ratios(busy) == pytest.approx([1.5], rel=0.04)
+
+
+def test_batches_that_a_setting_makes_smaller_are_what_it_is_worth() -> None:
+    for setting, expected in ((FAST, 1.0), ({"trimmed_padding": True}, 2.0), ({"batch_size": 16}, 2.0)):
+        short = window("fast", seconds=0.5, at=15.0, elements=40 * 50, setting=setting)
+        rest = [window(seconds=length / 100, at=at, elements=round(40 * length)) for at, length in AROUND]
+        assert ratios([*rest, short]) == pytest.approx([expected], rel=0.1), setting
+
+
+AROUND = ((0.0, 50.0), (10.0, 100.0), (20.0, 100.0), (30.0, 150.0), (40.0, 70.0), (50.0, 120.0))
+
+
+@pytest.mark.parametrize("unknown", [None, 0])
+def test_nothing_is_adjusted_where_a_size_is_not_known(unknown: int | None) -> None:
+    rest = of_lengths(LENGTHS)
+    plain = ratios([*[replace(each, elements=None) for each in rest], window("fast", at=14.0)])
+    assert ratios([*rest, window("fast", at=14.0, elements=unknown)]) == pytest.approx(plain)
+    # A window as written whose size is not known has no part in the slope, and none of its neighbours is adjusted.
+    lost = [replace(rest[0], elements=unknown), *rest[1:]]
+    assert ratios([*lost, window("fast", at=14.0, elements=4000)]) == pytest.approx(plain)
+
+
+def test_sizes_that_come_by_chance_favour_no_setting() -> None:
+    """A step's cost grows with its batches, under a setting less than as written: over many examinations, what is
+    promised is what the setting is worth on average, and it is much surer than without the sizes."""
+    generator = random.Random(11)
+    promised: dict[bool, list[float]] = {True: [], False: []}
+    for _ in range(150):
+        made = []
+        for session in (1, 2, 3):
+            luck = math.exp(generator.gauss(0.0, 0.03))
+            for number in range(9):
+                length = generator.gauss(100.0, 15.0)
+                label = "fast" if number % 2 else BASELINE
+                cost = (20 + length) / 120 if label == BASELINE else (60 + length) / 160 / 1.3
+                cost *= luck * math.exp(generator.gauss(0.0, 0.01))
+                made.append(window(label, seconds=cost, at=10.0 * number, session=session, elements=round(40 * length)))
+        for known in promised:
+            seen = made if known else [replace(each, elements=None) for each in made]
+            promised[known].append(fmean(map(math.log, ratios(seen))))
+    assert fmean(promised[True]) == pytest.approx(math.log(1.3), abs=0.006)
+    assert stdev(promised[True]) < stdev(promised[False]) / 2
 
 
 def by_session(loads: dict[int, float], ratio: dict[int, float]) -> list[Window]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import random
-from statistics import fmean
 
 import pytest
 from benchmarks import neighbours as simulated
 
-from bottleneck_doctor.statistics.neighbours import STEEPEST, Beside, disturbed, load, slope, wanted
+from bottleneck_doctor.statistics.neighbours import disturbed, load, wanted
 
 
 def test_load_grows_with_what_others_want_of_all_cpus() -> None:
@@ -17,41 +15,6 @@ def test_load_grows_with_what_others_want_of_all_cpus() -> None:
     # Beside two threads on two CPUs, a training that uses both takes twice as long.
     assert math.exp(load(2.0, 2)) == pytest.approx(2.0)
     assert load(2.0, 64) < 0.04
-
-
-def beside(costs: list[tuple[float, float]], session: int = 1, luck: float = 0.0) -> list[Beside]:
-    return [Beside(session, luck + cost, at) for at, cost in costs]
-
-
-def test_what_load_adds_is_seen_within_processes() -> None:
-    line = [(0.1 * k, 0.08 * k) for k in range(4)]
-    windows = [*beside(line), *beside(line, 2, luck=5.0)]
-    assert slope(windows) == pytest.approx(0.8, rel=0.01)
-    # Between two processes luck differs: what only they differ by is nobody's load.
-    assert slope([*beside([(0.0, 0.0)] * 4), *beside([(0.5, 0.4)] * 4, 2)]) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("costs", "why"),
-    [
-        ([(0.0, 0.0), (0.5, 0.4), (0.1, 0.08)], "three windows fit any line"),
-        ([(0.3, 0.01 * (k % 3)) for k in range(8)], "the load never changed"),
-        ([(0.3 + 1e-9 * k, 0.01 * k) for k in range(8)], "the load hardly changed"),
-        ([(0.1 * k, -0.05 * k) for k in range(8)], "nobody is faster for having neighbours"),
-        ([], "nothing was measured"),
-    ],
-)
-def test_no_slope_where_none_can_be_told(costs: list[tuple[float, float]], why: str) -> None:
-    assert slope(beside(costs)) == 0.0, why
-
-
-def test_a_slope_that_chance_explains_is_not_believed() -> None:
-    generator = random.Random(7)
-    found = [slope(beside([(generator.random(), generator.gauss(0.0, 0.05)) for _ in range(8)])) for _ in range(400)]
-    assert fmean(each > 0 for each in found) < 0.1
-    assert fmean(found) < 0.005
-    steep = slope(beside([(0.05 * k, 5.0 * k) for k in range(8)]))
-    assert steep == STEEPEST
 
 
 def test_a_neighbour_that_stays_disturbs_nobody() -> None:

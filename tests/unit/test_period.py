@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from bottleneck_doctor.runtime.loop.batches import batch_samples
 from bottleneck_doctor.runtime.loop.period import (
     MINIMUM_STEPS,
     Signature,
@@ -137,38 +136,3 @@ def test_what_has_no_rhythm() -> None:
     assert long_gaps(episodes) == 8
     assert (find_rhythm([]), long_gaps([])) == (None, 0)
     assert long_gaps([9.0, 5.0, *alike]) == 0, "a warm-up is no work of another kind"
-
-
-def test_samples_of_a_batch_are_its_first_dimension() -> None:
-    torch = pytest.importorskip("torch")
-    rows = torch.zeros(7, 3)
-    for batch in (
-        rows,
-        (rows, torch.zeros(2)),
-        [rows],
-        {"input_ids": rows, "labels": torch.zeros(1)},
-        [[rows, rows], rows],
-        ["a", "b", "c", "d", "e", "f", "g"],
-    ):
-        assert batch_samples(batch) == 7, batch
-    assert batch_samples(torch.tensor(3.0)) == 1
-    assert batch_samples(object()) == 1
-    assert batch_samples([]) == 1
-
-
-def test_a_list_of_pictures_counts_its_pictures() -> None:
-    torch = pytest.importorskip("torch")
-    pictures = [torch.zeros(3, 20 + i, 30) for i in range(4)]
-    assert batch_samples((pictures, [{"boxes": torch.zeros(2, 4)}] * 4), 4) == 4
-    views = [torch.zeros(8, 3), torch.zeros(8, 3)]
-    assert batch_samples((views, torch.zeros(8)), 8) == 8
-
-
-def test_the_part_that_is_as_long_as_the_batch_says_is_believed() -> None:
-    torch = pytest.importorskip("torch")
-    boxes_first = {"boxes": torch.zeros(9, 4), "names": ("a",) * 4, "pictures": torch.zeros(4, 3, 8, 8)}
-    assert batch_samples(boxes_first, 4) == 4
-    assert batch_samples((torch.zeros(50, 4, 3), torch.zeros(4)), 4) == 4  # Time before batch.
-    assert batch_samples(boxes_first, 5) == batch_samples(boxes_first) == 9
-    assert batch_samples([[["name", torch.zeros(6, 2)]]]) == 6
-    assert batch_samples([[[[torch.zeros(3)] * 1000] * 1000] * 1000] * 1000, 4) == 3

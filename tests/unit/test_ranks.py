@@ -216,6 +216,7 @@ def test_a_window_is_as_long_as_the_slowest_ranks_and_holds_the_samples_of_all()
             queue_change=1,
             epoch_overhead_seconds=0.1,
             started=5.0,
+            elements=500,
         ),
         1: done(
             1,
@@ -226,10 +227,12 @@ def test_a_window_is_as_long_as_the_slowest_ranks_and_holds_the_samples_of_all()
             queue_change=-4,
             epoch_overhead_seconds=0.3,
             samples=30.0,
+            elements=700,
         ),
     }
     both = merged_done(parts)
     assert (both.slowest, both.seconds, both.steps, both.samples) == (1, 2.5, 10, 70.0)
+    assert both.elements == 1200
     assert both.wait_seconds == pytest.approx(0.8 * 2.5)
     assert (both.ready_batches, both.queue_change, both.epoch_overhead_seconds, both.started) == (2, -4, 0.3, 5.0)
     assert both.parts == parts

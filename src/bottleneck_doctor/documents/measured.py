@@ -201,3 +201,7 @@ class Window:
 
     memory: WindowMemory | None = None
     """None where the window failed, and in reports of earlier releases."""
+
+    elements: int | None = None
+    """Elements of the tensors in the batches of its timed part, of all ranks together. None where nobody counts them,
+    and in reports of earlier releases."""

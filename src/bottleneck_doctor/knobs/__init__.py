@@ -142,6 +142,11 @@ def shrinking(setting: Setting) -> Setting:
     return {each.name: setting[each.name] for each in knobs_of(setting) if each.shrinks}
 
 
+def resizes(setting: Setting) -> bool:
+    """Whether batches of other sizes are what the setting is tried for."""
+    return any(each.resizes and setting[each.name] for each in knobs_of(setting))
+
+
 def switched(setting: Setting) -> Setting:
     """The part of a setting that windows of one process switch; all of it where a process has to be started with it."""
     started = of_layer(setting, "session")

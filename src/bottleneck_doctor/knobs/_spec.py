@@ -70,6 +70,8 @@ class KnobSpec:
     """Whether it says how workers are used, and means nothing without them."""
     idle_beside: tuple[str, ...] = ()
     """Names of knobs beside which it has nothing to do, so that they are never tried together."""
+    resizes: bool = False
+    """Whether batches of other sizes are what it is tried for."""
     shrinks: bool = False
     """Whether a training that has it from its start has smaller tensors than the same training as written."""
     ceiling: bool = False

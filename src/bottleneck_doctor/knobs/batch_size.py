@@ -7,4 +7,4 @@ from bottleneck_doctor.knobs._spec import KnobSpec
 
 NAME = "batch_size"
 
-KNOB = KnobSpec(name=NAME, layer="loader", edit=LoaderArgument(5), may_crash=True)
+KNOB = KnobSpec(name=NAME, layer="loader", edit=LoaderArgument(5), resizes=True, may_crash=True)

@@ -23,4 +23,10 @@ def names(found: Found) -> Sequence[str]:
     return [each for each in shown.get("names", []) if isinstance(each, str)]
 
 
-KNOB = KnobSpec(name=NAME, layer="loader", edit=TrimmedBatches("collate_fn=to_longest", names), may_crash=True)
+KNOB = KnobSpec(
+    name=NAME,
+    layer="loader",
+    edit=TrimmedBatches("collate_fn=to_longest", names),
+    resizes=True,
+    may_crash=True,
+)

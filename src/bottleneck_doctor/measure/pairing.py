@@ -2,8 +2,9 @@
 
 Pure. Windows as measured come in, log ratios for `statistics.speedups` go out. Every pair has two ratios: the *steady*
 one counts steps alone; the *promised* one adds what an epoch's start and end cost, at the real epoch length. The
-baseline is worked out for the load of other programs that the window met (`statistics.neighbours`). Pairs beside a
-program that was there for a smaller part of the examination can be left out (`undisturbed`).
+baseline is worked out for the load of other programs that the window met (`statistics.neighbours`), and for the size of
+its batches, where rows of different lengths are put together (`statistics.covariates`). Pairs beside a program that was
+there for a smaller part of the examination can be left out (`undisturbed`).
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from statistics import fmean
 
 from bottleneck_doctor.documents.labels import BASELINE, CONTROL
 from bottleneck_doctor.documents.report import Setting, Window
-from bottleneck_doctor.knobs import of_layer
+from bottleneck_doctor.knobs import of_layer, resizes
 from bottleneck_doctor.statistics import neighbours
+from bottleneck_doctor.statistics.covariates import Seen, slopes
 from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS, Observation, baseline_at, promised_log_ratio
 
 QUEUE_TOLERANCE = 0.02
+STEEPEST_SIZE = 2.0
+"""Largest slope of the log cost of a step with the log of its batches' size that is believed: attention's, whose work
+grows with the square of the length."""
 COUNTED = ("timed", "loader_only")
 """Modes of windows that speedups are made of."""
 
@@ -83,43 +88,68 @@ def load_beside(window: Window) -> float | None:
     return neighbours.load(around.others_wanted, around.cpus)
 
 
-class _Beside:
-    """What the load of other programs costs the training as written, from its windows in all sessions. That includes
-    windows that were disturbed and repeated."""
+def elements_a_sample(window: Window) -> float | None:
+    """Log of the elements of a sample, as batches had them; None if they were not counted."""
+    return math.log(window.elements / window.samples) if window.elements and window.samples > 0 else None
+
+
+class _Covariates:
+    """What the load of other programs and the size of batches cost the training as written, from its windows in all
+    sessions. That includes windows that were disturbed and repeated."""
+
+    _KINDS = (load_beside, elements_a_sample)
+    _STEEPEST = (neighbours.STEEPEST, STEEPEST_SIZE)
 
     def __init__(self, windows: Sequence[Window], per_step: float) -> None:
-        self._seen = {
-            index: neighbours.Beside(window.session, math.log(step_cost(window, per_step)), load)
+        mine = {
+            index: window
             for index, window in enumerate(windows)
             if window.label == BASELINE and window.status in ("ok", "discarded") and _timed(window)
-            if (load := load_beside(window)) is not None
         }
+        self._used = [
+            which for which, kind in enumerate(self._KINDS) if any(kind(each) is not None for each in mine.values())
+        ]
+        self._seen: dict[int, Seen] = {}
+        for index, window in mine.items():
+            values = [value for which in self._used if (value := self._KINDS[which](window)) is not None]
+            if len(values) == len(self._used):
+                self._seen[index] = Seen(window.session, math.log(step_cost(window, per_step)), values)
+        columns = zip(*(each.covariates for each in self._seen.values()), strict=True)
+        self._ranges = [(min(values), max(values)) for values in columns]
         self._index = {id(window): index for index, window in enumerate(windows)}
-        loads = [each.load for each in self._seen.values()]
-        self._range = (min(loads), max(loads)) if loads else (0.0, 0.0)
-        self._slope = neighbours.slope(self._seen.values())
+        self._slopes = self._fitted(self._seen.values())
+
+    def _fitted(self, seen: Iterable[Seen]) -> list[float]:
+        return slopes(seen, [self._STEEPEST[which] for which in self._used])
 
     def added(self, windows: Sequence[Window], at: Window) -> tuple[list[float], float]:
-        """What load added to the log cost of each of these windows of the training as written, and what the load that
-        `at` met would add. All are 0 if one of the loads is not known.
+        """What the covariates added to the log cost of each of these windows of the training as written, and what those
+        that `at` met would add. What is not known of all of them adds nothing.
 
-        If `at` is a window of the training as written itself, the slope is computed without it.
+        If `at` is a window of the training as written itself, the slopes are computed without it.
         """
-        slope = self._slope
-        if slope and (own := self._index[id(at)]) in self._seen:
-            slope = neighbours.slope(each for index, each in self._seen.items() if index != own)
-        loads = [load_beside(window) for window in windows]
-        here = load_beside(at)
-        known = [load for load in loads if load is not None]
-        if not slope or here is None or len(known) < len(loads):
-            return [0.0] * len(loads), 0.0
-        # Nothing is known about loads outside of the range that was seen.
-        least, most = self._range
-        return [slope * load for load in known], slope * min(most, max(least, here))
+        fitted = self._slopes
+        if any(fitted) and (own := self._index[id(at)]) in self._seen:
+            fitted = self._fitted(each for index, each in self._seen.items() if index != own)
+        sums, of_here = [0.0] * len(windows), 0.0
+        for which, slope, (least, most) in zip(self._used, fitted, self._ranges, strict=False):
+            kind = self._KINDS[which]
+            values = [kind(window) for window in windows]
+            here = kind(at)
+            known = [value for value in values if value is not None]
+            # Batches of another size are what such a setting is tried for.
+            sizes_differ = kind is elements_a_sample and resizes(at.setting)
+            if not slope or here is None or len(known) < len(values) or sizes_differ:
+                continue
+            sums = [total + slope * value for total, value in zip(sums, known, strict=True)]
+            # Nothing is known outside of the range that was seen.
+            of_here += slope * min(most, max(least, here))
+        return sums, of_here
 
 
 def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
-    """Every counted window against the baseline windows around it in the same session, under the load that it met.
+    """Every counted window against the baseline windows around it in the same session, under the load that it met and
+    with batches of the same size.
 
     A baseline window between two others is the control: it shows what a fix that changes nothing would look like.
     """
@@ -127,7 +157,7 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
     per_step = samples_per_step(counted)
     # What starting workers costs is known before a process is warm, and later they may go on from window to window.
     overheads = _epoch_overheads([each for each in windows if each.status in ("ok", "discarded")])
-    beside = _Beside(windows, per_step)
+    covariates = _Covariates(windows, per_step)
     made: list[Pair] = []
     for session in sorted({window.session for window in counted}):
         mine = [window for window in counted if window.session == session]
@@ -137,7 +167,7 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
 
         def base_for(window: Window, baseline: Sequence[Window] = baseline) -> float:
             around = [each for each in baseline if each is not window]
-            added, here = beside.added(around, window)
+            added, here = covariates.added(around, window)
             alone = [step_cost(each, per_step) / math.exp(more) for each, more in zip(around, added, strict=True)]
             return baseline_at([middle(each) for each in around], alone, middle(window)) * math.exp(here)
 

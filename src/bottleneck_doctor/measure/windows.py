@@ -53,6 +53,7 @@ def kept(session: int, block: int, each: Probe, done: messages.WindowDone, runna
         around=surroundings(done.around, runnable),
         loss=_loss(done.losses),
         memory=_memory(done),
+        elements=done.elements or None,
     )
 
 

@@ -280,6 +280,7 @@ def merged_done(parts: Mapping[int, WindowDone], lead: int | None = None) -> Tog
     base = parts[slowest]
     first = parts[min(parts) if lead is None else lead]
     per_step = sum(part.samples / part.steps for part in parts.values() if part.steps)
+    elements = sum(part.elements / part.steps for part in parts.values() if part.steps)
     wait = max((part.wait_seconds / part.seconds for part in parts.values() if part.seconds > 0), default=0.0)
     overheads = [part.epoch_overhead_seconds for part in parts.values() if part.epoch_overhead_seconds is not None]
     told = {field.name: getattr(base, field.name) for field in fields(WindowDone)}
@@ -289,6 +290,7 @@ def merged_done(parts: Mapping[int, WindowDone], lead: int | None = None) -> Tog
         ended=first.ended,
         lead_in_seconds=first.lead_in_seconds,
         samples=per_step * base.steps,
+        elements=round(elements * base.steps),
         wait_seconds=wait * base.seconds,
         ready_batches=min(part.ready_batches for part in parts.values()),
         epoch_overhead_seconds=max(overheads) if overheads else None,

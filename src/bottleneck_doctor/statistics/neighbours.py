@@ -1,33 +1,20 @@
-"""By how much other programs on the machine slow down the training as written: the load during its windows in, a slope
-out.
+"""The load of other programs: what they wanted of the CPUs during a window, and whether that was unusual.
 
 Windows of one training differ mostly by what else ran at the same time. So the baseline of a pair is adjusted to the
-load that its setting met (analysis of covariance). The slope is fitted to the training as written alone. Settings are
-never adjusted: how much other programs slow one down is a property of that setting. Load means what other programs
-*wanted* of the CPUs, never what they got: a setting that computes more leaves them less, and by what they get it would
-seem to have met a calmer machine. What others wanted is known in two ways, neither of which can be trusted alone
-(`wanted`). Pure, standard library only.
+load that its setting met (`covariates`). Load means what other programs *wanted* of the CPUs, never what they got: a
+setting that computes more leaves them less, and by what they get it would seem to have met a calmer machine. What
+others wanted is known in two ways, neither of which can be trusted alone (`wanted`). Pure, standard library only.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from statistics import fmean, median
+from collections.abc import Sequence
+from statistics import median
 
-LEAST_SPARE = 4
-"""A slope needs this many windows beyond the first of each process. To fewer windows, some slope always fits."""
-DOUBT = 4.0
-"""Nothing of a slope is believed unless its square exceeds this many times its squared standard error."""
-LEAST_ERROR = 0.001
-"""Smallest spread of log costs around a slope that is believed: no loop repeats to better than a tenth of a percent."""
-LEAST_CHANGE = 0.02
-"""If the load varies by less than this standard deviation inside processes, it counts as constant."""
 STEEPEST = 4.0
-"""Largest slope that is believed: four times that of a training that shares all CPUs, because caches are shared as
-well."""
+"""Largest slope of a log cost with the load that is believed: four times that of a training that shares all CPUs,
+because caches are shared as well."""
 MOST_TAKEN = 0.95
 """Part of all CPUs that others may get, at most, for `wanted`: how many threads stand behind more can't be told."""
 DISTURBED = 0.25
@@ -35,16 +22,6 @@ DISTURBED = 0.25
 UNUSUAL = 3.0
 """If the load always comes and goes, a window is disturbed by a load that lies this many median deviations above the
 usual one. That is two standard deviations, since the median deviation is two thirds of one."""
-
-
-@dataclass(frozen=True)
-class Beside:
-    """A window of the training as written: its process, the log of the cost of a step, and the load at the same
-    time."""
-
-    session: int
-    log_cost: float
-    load: float
 
 
 def wanted(seen: float, got: float, own: float, cpus: float) -> float:
@@ -68,31 +45,6 @@ def load(wanted: float, cpus: float) -> float:
     scale, the log of its cost has slope 1. A training that leaves CPUs free has a smaller slope.
     """
     return math.log1p(max(0.0, wanted) / max(1.0, cpus))
-
-
-def slope(windows: Iterable[Beside]) -> float:
-    """By how much the log cost of the training as written grows with the load, within processes.
-
-    It is shrunk towards 0 (W. James & C. Stein, Estimation with quadratic loss, 1961, the positive part), so that a
-    chance pattern in a few quiet windows is not believed. It is never below 0, because other programs make no training
-    faster.
-    """
-    sessions: dict[int, list[Beside]] = defaultdict(list)
-    for window in windows:
-        sessions[window.session].append(window)
-    xx = xy = yy = 0.0
-    spare = 0
-    for group in sessions.values():
-        x, y = fmean([each.load for each in group]), fmean([each.log_cost for each in group])
-        xx += math.fsum((each.load - x) ** 2 for each in group)
-        xy += math.fsum((each.load - x) * (each.log_cost - y) for each in group)
-        yy += math.fsum((each.log_cost - y) ** 2 for each in group)
-        spare += len(group) - 1
-    if spare < LEAST_SPARE or xx < spare * LEAST_CHANGE**2 or xy <= 0.0:
-        return 0.0
-    plain = xy / xx
-    error = max(LEAST_ERROR**2, (yy - plain * xy) / (spare - 1)) / xx
-    return min(STEEPEST, plain * max(0.0, 1.0 - DOUBT * error / plain**2))
 
 
 def disturbed(here: float, usual: Sequence[float]) -> bool:

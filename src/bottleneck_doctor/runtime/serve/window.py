@@ -13,7 +13,7 @@ import torch
 from ..knobs import GuestContext, Knob, Refused, keeps_batches, registry
 from ..loader.attributes import batch_size, worker_died
 from ..loader.feed import READY_SECONDS, Feed, IndexStream
-from ..loop.batches import batch_samples
+from ..loop.batches import batch_elements, batch_samples
 from ..modes import mode_for
 from ..process import held_memory
 from ..process.originals import now
@@ -75,6 +75,7 @@ class Run:
         self.around = Surroundings()
         self.steps = 0
         self.samples = 0.0
+        self.elements = 0
         self.seconds = 0.0
         self.lead_in_steps = 0
         self.lead_in_seconds = 0.0
@@ -161,6 +162,7 @@ class Run:
             reason=f"{', '.join(idle)} did not take effect" if idle else "",
             steps=self.steps,
             samples=self.samples,
+            elements=self.elements,
             seconds=self.seconds,
             lead_in_steps=self.lead_in_steps,
             lead_in_seconds=self.lead_in_seconds,
@@ -245,6 +247,7 @@ class FedRun(Run):
             self.wait_seconds += waited
             self.ready_batches += waited < READY_SECONDS
             self.samples += batch_samples(batch, self._batch_size)
+            self.elements += batch_elements(batch)
         else:
             self._led_waits.append(waited)
             self.context.batch = batch

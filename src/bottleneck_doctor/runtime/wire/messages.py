@@ -173,6 +173,7 @@ class End:
 class WindowDone:
     """What a window measured. `status` is `ok`, `failed` or `no_effect`; `reason` says why it is not `ok`.
 
+    `elements`: of the tensors in the timed steps' batches; 0 where nobody counts them.
     `position` counts batches (or steps) as `Found` does. `epoch_batches`: how many batches the loop takes in an epoch,
     if the last two epochs agree; the loader may have more. `device_bytes`: the most memory that tensors have had on a
     device so far, `device_reserved_bytes`: that the allocator has held; None where there is no device. `peak_bytes`:
@@ -188,6 +189,7 @@ class WindowDone:
     reason: str = ""
     steps: int = 0
     samples: float = 0.0
+    elements: int = 0
     seconds: float = 0.0
     lead_in_steps: int = 0
     lead_in_seconds: float = 0.0
