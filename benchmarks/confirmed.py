@@ -113,6 +113,7 @@ PROGRAMS = (
     _works("many_columns.py", "sharing-strategy"),
     _works("dropped_features.py", "quick-dropout"),
     _works("searched_parameters.py", "no-unused-search", "bucket-views"),
+    _works("padded_texts.py", "checkpointing"),
     _planted("double_arrays.py", "single-precision", by_hand=True),
     _planted("padded_rows.py", "trimmed-padding"),
     _planted("vanishing_gradients.py", "flush-denormal"),

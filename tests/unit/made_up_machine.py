@@ -355,7 +355,7 @@ class MadeUpSession:
         machine.granted += 1
         step = training.step_seconds(grant, self._made) * training.slow.get(machine.granted, 1.0) * self._chance(grant)
         step *= 1.0 + training.others(machine.now) / training.cpus
-        unit, most, lead_in = grant.unit, grant.steps, grant.lead_in
+        unit, most, lead_in = grant.unit, grant.steps, grant.skipped + grant.lead_in
         if grant.most_lead_in_seconds:
             workers = int(grant.setting.get("num_workers", training.workers))
             lead_in = min(lead_in, max(LEAST_LEAD_IN, workers, 2 + int(grant.most_lead_in_seconds / step)))
@@ -386,7 +386,7 @@ class MadeUpSession:
             self._ends(at)
             return
         self._made += whole
-        self._next = (machine.now + seconds, done)
+        self._next = (machine.now + seconds, replace(done, position=self._made))
 
     def _done_by_queue(self, grant: Grant, lead_in: int, window: Fed) -> WindowDone:
         training, step = self.training, window.seconds / window.steps

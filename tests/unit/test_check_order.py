@@ -563,7 +563,7 @@ def test_a_regression_that_is_told_when_no_process_stands_has_its_phases() -> No
 
 
 def test_a_pair_that_was_cut_short_is_not_sampled() -> None:
-    checked = Checked(head=[SLOWER, SLOWER, Training(step=0.014, steps=150, code=1)])
+    checked = Checked(head=[SLOWER, SLOWER, Training(step=0.0125, steps=190, code=1)])
     assert checked.check.status == "regressed"
     assert checked.warnings == {"culprits-missing", "script-failed-later"}
     assert not [name for name in checked.names if name.startswith("sampled")]

@@ -56,7 +56,7 @@ class Blocks:
         self.interim = Interim(selection, prober.costs, starter, explainer, confirming)
         self._asked = False
         self._measured = selection.measured
-        self.warming = Warming(selection.measured, prober, lambda: self.plan, starter.budget.now)
+        self.warming = Warming(selection.measured, prober, lambda: self.plan, starter.budget.now, generator)
         self._quiet = Quiet(selection.measured, prober, starter)
         self._starter = starter
         self._budget: Budget = starter.budget

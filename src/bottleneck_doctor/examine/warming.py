@@ -1,10 +1,12 @@
-"""Warms up the processes of an examination: each one once, and only for a limited part of its time."""
+"""Warms up the processes of an examination, each one once and only for a limited part of its time, and lets their
+windows begin at different steps."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
-from bottleneck_doctor.measure import burn_in
+from bottleneck_doctor.measure import burn_in, schedule
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import Prober
@@ -21,12 +23,18 @@ class Warming:
     """Warms processes up. `plan`: returns the examination's current plan. `now`: seconds; only differences matter."""
 
     def __init__(
-        self, measured: Measurements, prober: Prober, plan: Callable[[], Plan], now: Callable[[], float]
+        self,
+        measured: Measurements,
+        prober: Prober,
+        plan: Callable[[], Plan],
+        now: Callable[[], float],
+        generator: random.Random,
     ) -> None:
         self._measured = measured
         self._prober = prober
         self._plan = plan
         self._now = now
+        self._generator = generator
         self._here = measured.found
         """The loop as the current process found it."""
         self._warm = False
@@ -36,6 +44,20 @@ class Warming:
     def stand_at(self, found: messages.Found, *, briefly: bool) -> None:
         """A new process stands at the loop. `briefly`: it has no steps for more than one window that warms it up."""
         self._here, self._warm, self._briefly = found, False, briefly
+        self._prober.skips = self._offset()
+
+    def _offset(self) -> int:
+        """By how many steps the windows of the current process begin later: a random part of a window.
+
+        With fixed seeds all processes take the same batches. If a setting met the same dear ones in each of them, it
+        would look slower, and more processes would not show it.
+        """
+        costs = self._prober.costs
+        regular = costs.regular or schedule.regular(self._here.step_seconds)
+        if regular or costs.epochs or costs.most_steps is not None:
+            return 0
+        steps = costs.size(probe(BURN_IN, {}), self._plan().window_seconds).steps
+        return self._generator.randrange(0, steps + 1, costs.shape.period)
 
     def is_dear(self) -> bool:
         """Whether even one warm-up window would take more time than warming up may. With steps that long, the steps in

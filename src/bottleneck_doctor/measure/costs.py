@@ -220,7 +220,7 @@ class Costs:
         if size.epochs:
             # One more: the rest of the epoch in which the window was granted.
             return (size.epochs + size.lead_in + 1) * (self.shape.epoch_batches or 1)
-        return size.steps + size.lead_in
+        return size.skipped + size.lead_in + size.steps
 
     def usual_steps(self, size: WindowSize) -> int:
         """Steps of a window with its lead-in, about."""
@@ -228,7 +228,7 @@ class Costs:
 
     def _lead_in_steps(self, size: WindowSize) -> float:
         # A window of whole epochs is granted in the middle of an epoch, on average: half of that epoch comes first.
-        return (size.lead_in + 0.5) * (self.shape.epoch_batches or 1) if size.epochs else size.lead_in
+        return (size.lead_in + 0.5) * (self.shape.epoch_batches or 1) if size.epochs else size.skipped + size.lead_in
 
     # -- seconds -------------------------------------------------------------------------------------------------------
 

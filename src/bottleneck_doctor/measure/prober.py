@@ -83,6 +83,11 @@ class Prober:
         """Whether guests tell the losses of the training, too."""
         self.losses: dict[int, float] = {}
         """Those that they have told, by the number of optimizer steps before."""
+        self.skips = 0
+        """Steps that go by before the next window of steps that counts, or warms up."""
+        self.position: int | None = None
+        """Batches of the training's order, or steps, that had gone by when the last window was over; None before the
+        first."""
         self.block = 0
         self.spare = 0.0
         """Seconds that the first window of the training as written may take beyond the time left. They are reserved for
@@ -100,11 +105,18 @@ class Prober:
         """Whether a window of the training as written was counted."""
         return self._measured.has_baseline()
 
-    def measure(self, session: Session, each: Probe, *, seconds: float | None = None) -> Window:
-        """Run one window of about `seconds` and keep it. If a setting is so fast that its window was too short, a
-        second one counts instead. Raises `SessionOver` if the session does not survive it, and `OutOfTime` if the
-        budget ends first, or would end before the window could show anything."""
-        window = self._measured_once(session, each, seconds)
+    def size(self, session: Session, each: Probe, seconds: float | None = None) -> WindowSize:
+        """How long a window of about `seconds` would be that counts."""
+        warm = self._computed(session, each)
+        return self.costs.size(each, seconds or self.costs.window_seconds, warm=warm)
+
+    def measure(
+        self, session: Session, each: Probe, *, seconds: float | None = None, size: WindowSize | None = None
+    ) -> Window:
+        """Run one window of that `size`, or of about `seconds`, and keep it. If a setting is so fast that its window
+        was too short, a second one counts instead. Raises `SessionOver` if the session does not survive it, and
+        `OutOfTime` if the budget ends first, or would end before the window could show anything."""
+        window = self._measured_once(session, each, seconds, size)
         if not self._too_short(window, each, seconds or self.costs.window_seconds):
             return window
         longer = self._measured_once(session, each, seconds)
@@ -123,11 +135,13 @@ class Prober:
         longer = costs.size(each, seconds, warm=True)
         return window.steps < TOO_SHORT * longer.steps and costs.whole(each, longer) < self._budget.left()
 
-    def _measured_once(self, session: Session, each: Probe, seconds: float | None) -> Window:
+    def _measured_once(
+        self, session: Session, each: Probe, seconds: float | None, size: WindowSize | None = None
+    ) -> Window:
         begun = self._budget.now()
         costs, seconds = self.costs, seconds or self.costs.window_seconds
-        warm = self._computed(session, each)
-        size = costs.size(each, seconds, warm=warm)
+        size = size or replace(self.size(session, each, seconds), skipped=self.skips)
+        self.skips = 0
         first = each.key in AS_WRITTEN and not self.has_baseline()
         grace = self._grace(self.spare if first else 0.0)
         there = min(self._budget.left() + grace, self._budget.until_end())
@@ -135,7 +149,7 @@ class Prober:
         guessed = first and not any(window.status in ("ok", "discarded") for window in self._measured.windows)
         if first and costs.epochs and not guessed and there < MOST_OF_AN_EPOCH * costs.epoch_seconds:
             costs.epochs = False
-            size = costs.size(each, seconds, warm=warm)
+            size = self.size(session, each, seconds)
         timed = costs.timed(each, size)
         room = there - (costs.whole(each, size) - timed)
         needed = timed / size.epochs if size.epochs else HARDLY_WORTH * timed
@@ -223,7 +237,7 @@ class Prober:
         step = self.costs.step(each)
         limit = max(HANG_SECONDS, HANG_FACTOR * self.costs.steps(size) * max(step, self.costs.baseline_step))
         limit += 0.0 if self._computed(session, each) else knobs.first_step_seconds(each.as_setting())
-        most_lead_in = 0.0 if size.epochs else max(most_seconds, TOO_LONG * size.lead_in * step)
+        most_lead_in = 0.0 if size.epochs else max(most_seconds, TOO_LONG * (size.skipped + size.lead_in) * step)
         self._number += 1
         self._blame.begin()
         self._tell(session.number, each)
@@ -242,6 +256,7 @@ class Prober:
                 most_lead_in_seconds=most_lead_in,
                 most_wall_seconds=most_wall_seconds,
                 keeps_workers=self.keeps_workers,
+                skipped=size.skipped,
             )
         )
         time_left = min(max(1.0, self._budget.left()) + grace, self._budget.until_end())
@@ -255,6 +270,7 @@ class Prober:
             if event.window != self._number:
                 return messages.Trouble(text=f"window {self._number} was granted, and {event.window} ended")
             self._runnable = queue.mean(event.stretches)
+            self.position = event.position + event.ahead
             self.losses |= {int(step): loss for step, loss in event.losses}
             if event.epoch_batches:
                 self._learn_epoch(event.epoch_batches)

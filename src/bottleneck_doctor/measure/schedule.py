@@ -101,13 +101,14 @@ def shape_of(found: Found) -> LoopShape:
 class WindowSize:
     """How many steps to lead in with, and how many to time. With `epochs` > 0, `lead_in` and `epochs` count epochs.
 
-    `unit`: the timed part is a multiple of this many steps.
+    `unit`: the timed part is a multiple of this many steps. `skipped`: steps that go by before the lead-in.
     """
 
     lead_in: int
     steps: int
     epochs: int = 0
     unit: int = 1
+    skipped: int = 0
 
 
 def whole_epochs(shape: LoopShape, step_seconds: float, target_seconds: float) -> bool:

@@ -1,7 +1,8 @@
 """Measures processes that stand at their loops side by side: their windows are granted in turn.
 
 All stand at a step's boundary, and only one trains at a time. So none takes anything from another, and drift of the
-machine meets all of them. A single process is the case with one side.
+machine meets all of them. Their windows hold the same steps of the training where that can be had (`alignment`). A
+single process is the case with one side.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ import contextlib
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Window
-from bottleneck_doctor.measure import burn_in, schedule, steps_left
+from bottleneck_doctor.measure import alignment, burn_in, schedule, steps_left
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import Prober
-from bottleneck_doctor.measure.schedule import Probe, probe
+from bottleneck_doctor.measure.schedule import Probe, WindowSize, probe
 from bottleneck_doctor.measure.starter import Broken, Live
 from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.session.ending import Ending, SessionOver
@@ -124,7 +125,28 @@ class SideBySide:
     def _steps(self, live: Live) -> int:
         """Steps of a window of that process with its lead-in, about."""
         costs = self.prober(live).costs
-        return costs.usual_steps(costs.size(probe(BASELINE, live.side.setting), self._window_seconds))
+        return costs.usual_steps(replace(self._sizes(self.lives)[live.side.name], skipped=0))
+
+    def _sizes(self, lives: Sequence[Live]) -> dict[str, WindowSize]:
+        """The windows of a round, by side. They hold the same steps of the training if the loops are alike: then they
+        hold the same batches, too, where the seeds of the program are fixed."""
+        probers = [self.prober(live) for live in lives]
+        own = [
+            prober.size(live.session, probe(BASELINE, live.side.setting), self._window_seconds)
+            for live, prober in zip(lives, probers, strict=True)
+        ]
+        standing = [
+            alignment.Standing(
+                position=_begins(live) if prober.position is None else prober.position,
+                size=size,
+                step=prober.costs.expected_step({}),
+                most_steps=prober.costs.most_steps,
+            )
+            for live, prober, size in zip(lives, probers, own, strict=True)
+        ]
+        first, *others = [(live.loop.has_loader, live.loop.batch_size, live.loop.period) for live in lives]
+        same = alignment.aligned(standing, first[-1]) if all(each == first for each in others) else None
+        return {live.side.name: size for live, size in zip(lives, same or own, strict=True)}
 
     def lived_for(self, rounds: int, *, least: int) -> int:
         """As many of these rounds as all of them live for, as far as that is known, but no fewer than `least`."""
@@ -144,12 +166,13 @@ class SideBySide:
     def rounds(self, order: Iterable[Sequence[str]]) -> None:
         """Run rounds: in each, one window of every side that it names, one after another. Raises `Broken`."""
         for block, names in enumerate(order, 1):
+            sizes = self._sizes([self.live(name) for name in names])
             for name in names:
                 live = self.live(name)
                 with self._asking(live):
                     prober = self.prober(live)
                     prober.block = block
-                    window = prober.measure(live.session, probe(BASELINE, live.side.setting))
+                    window = prober.measure(live.session, probe(BASELINE, live.side.setting), size=sizes[name])
                     self.windows(live).append(window)
                     live.trained += window.lead_in_steps + window.steps
                     # Once a process has ended, its memory can't be read any more.
@@ -229,6 +252,12 @@ def turns(names: Sequence[str], rounds: int, generator: random.Random) -> Iterat
     for number in range(rounds):
         order = generator.sample(order, len(order)) if number % 2 == 0 else order[::-1]
         yield order
+
+
+def _begins(live: Live) -> int:
+    """Batches of the training's order, or steps, that have gone by when its loop is found; those of its workers too."""
+    found = live.loop
+    return found.position + (0 if found.iterable else schedule.shape_of(found).loading({}).depth)
 
 
 def _can_be_whole(live: Live) -> bool:

@@ -34,6 +34,8 @@ class IndexStream:
         self._sampler = sampler
         self._current = current
         self._ahead: List[Any] = []
+        self.taken = 0
+        """Indices that were taken."""
 
     def epoch_over(self) -> None:
         """All batches of an epoch were handed out. A sampler may draw random numbers once more when it ends."""
@@ -45,6 +47,11 @@ class IndexStream:
 
     def take(self) -> Any:
         """The next index. Raises `StopIteration` only if the sampler gives nothing at all."""
+        index = self._next()
+        self.taken += 1
+        return index
+
+    def _next(self) -> Any:
         if self._ahead:
             return self._ahead.pop()
         if self._current is not None:

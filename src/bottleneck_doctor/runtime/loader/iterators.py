@@ -111,6 +111,12 @@ def shell(loader: Any, again: bool = False) -> Any:
     return iterator
 
 
+def ahead(iterator: Any) -> int:
+    """Batches that workers were asked for by this iterator of torch's, and that nobody has taken yet."""
+    asked, taken = getattr(iterator, "_send_idx", 0), getattr(iterator, "_rcvd_idx", 0)
+    return max(0, asked - taken) if isinstance(asked, int) and isinstance(taken, int) else 0
+
+
 def retire(iterator: Any, loader: Any) -> Optional[Iterator[Any]]:
     """Turn the user's running iterator into a shell: its workers end, its sampler is handed over."""
     sampler_iterator = getattr(iterator, "_sampler_iter", None)

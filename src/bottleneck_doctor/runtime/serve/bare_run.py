@@ -13,12 +13,12 @@ class BareRun(Run):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._lead_left = self.grant.lead_in
+        self._lead_left = self.grant.skipped + self.grant.lead_in
         self._timing = False
         self._began = 0.0
         self._away = 0.0
         """Seconds since `_began` in which the loop did no step."""
-        self._left = self.grant.lead_in + self.grant.steps
+        self._left = self.grant.all_steps
 
     def step_ended(self) -> bool:
         """A step is done. True once the window is complete."""

@@ -24,7 +24,8 @@ class SteadyRun(FedRun):
         self._reused = kwargs.get("feed") is not None
         self._open = self._reused
         self._asked = False
-        self._lead_in = self._lead_left = self.grant.lead_in
+        self._lead_in = self.grant.lead_in
+        self._lead_left = self.grant.skipped + self._lead_in
         self._led = 0
         self._led_since = 0.0
         """When the first step of the lead-in was over. Workers start in it, kernels are picked and graphs compiled."""
@@ -200,7 +201,7 @@ class JointRun(SteadyRun):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.left = self.grant.lead_in + self.grant.steps
+        self.left = self.grant.all_steps
 
     def take(self) -> Any:
         batch = super().take()

@@ -11,7 +11,7 @@ from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
 
 from ..loader.attributes import epoch_length
 from ..loader.feed import IndexStream
-from ..loader.iterators import retire
+from ..loader.iterators import ahead, retire
 from ..loop.ladder import Loop
 from ..loop.records import likeness
 from ..loop.steps import Steps
@@ -35,10 +35,12 @@ class TrainingLoader:
         self.loader = loader
         self.length = epoch_length(loader)
         """Batches of an epoch; None where the loader does not know."""
+        asked_for = ahead(iterator)
         self.stream = IndexStream(loader._index_sampler, retire(iterator, loader))
         iterator._doctor_loader = weakref.ref(loader)  # Weak, so that only others keep it alive.
         self.position = loop.record.batches if loop.record is not None else 0
         """Batches that were trained on since the process started."""
+        self._taken_before = self.position + asked_for
         self.made_anew = loop.record is not None and loop.record.made_anew
         """Whether the script makes a new loader for every epoch."""
         self._others: Dict[int, Any] = {}
@@ -68,8 +70,15 @@ class TrainingLoader:
             return False
         self.made_anew = True
         self.loader = loader
+        self._taken_before += self.stream.taken
         self.stream = IndexStream(loader._index_sampler)
         return True
+
+    @property
+    def ahead(self) -> int:
+        """Batches that the sampler has given beyond those that were trained on. Workers had them when a window ended,
+        and they are lost. 0 where batches have no indices."""
+        return max(0, self._taken_before + self.stream.taken - self.position)
 
     def had_epoch(self, batches: int) -> None:
         """The loop took so many batches in an epoch that is over, all of them or only the first."""

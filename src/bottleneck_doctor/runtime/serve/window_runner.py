@@ -143,7 +143,9 @@ class WindowRunner:
         report, self._report = self._report, None
         if report is not None:
             training = self._training
-            report = replace(report, position=training.position, epoch_batches=training.epoch_batches)
+            report = replace(
+                report, position=training.position, ahead=training.ahead, epoch_batches=training.epoch_batches
+            )
         return self._ask(report)
 
     def _epoch_of_idle_over(self) -> None:
@@ -192,7 +194,7 @@ class WindowRunner:
         self, grant: Grant, run: Optional[Union[SteadyRun, EpochRun]], reason: str, *, mid_epoch: bool
     ) -> None:
         """The other ranks run the window to its end, so its steps are run here too, as the user wrote them."""
-        rest = replace(grant, setting={}, mode="timed", options={}, lead_in=0)
+        rest = replace(grant, setting={}, mode="timed", options={}, lead_in=0, skipped=0)
         if grant.epochs:
             rest = replace(rest, epochs=grant.lead_in + grant.epochs)
             if isinstance(run, EpochRun):
@@ -203,7 +205,7 @@ class WindowRunner:
             if rest.epochs == 0:
                 return
         else:
-            left = run.left if isinstance(run, JointRun) else grant.lead_in + grant.steps
+            left = run.left if isinstance(run, JointRun) else grant.all_steps
             rest = replace(rest, steps=left)
         self._report = None
         self._failure = reason

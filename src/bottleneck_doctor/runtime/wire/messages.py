@@ -134,13 +134,14 @@ class Found:
 class Grant:
     """One window to run: `lead_in` steps that do not count, then `steps` timed ones (whole epochs where `epochs` > 0).
 
-    In a window of whole epochs `lead_in` counts epochs as well. `options` are the mode's own (see `modes`).
+    In a window of whole epochs `lead_in` counts epochs as well. `skipped` steps go by before the lead-in.
+    `options` are the mode's own (see `modes`).
     A timed part that has lasted `most_seconds` (0: no limit) is over at the next multiple of `unit` steps, or epoch's
     end. A lead-in of steps that has lasted `most_lead_in_seconds` (0: no limit) beyond its first step is over once each
     worker has given a batch.
     A window of steps that has lasted `most_wall_seconds` (0: no limit) in all, with its lead-ins and with the pauses
     between epochs that count as neither, ends at the next step's end.
-    `together`: several ranks run this window, so it takes exactly `lead_in + steps` steps whatever happens meanwhile.
+    `together`: several ranks run this window, so it takes exactly as many steps as are granted, whatever happens.
     `losses`: from now on, losses are kept and told with each window. `keeps_workers`: workers of an earlier window may
     go on in it, and its own in a later one.
     """
@@ -160,6 +161,12 @@ class Grant:
     most_lead_in_seconds: float = 0.0
     most_wall_seconds: float = 0.0
     keeps_workers: bool = False
+    skipped: int = 0
+
+    @property
+    def all_steps(self) -> int:
+        """Steps of a window that is no window of whole epochs."""
+        return self.skipped + self.lead_in + self.steps
 
 
 @dataclass(frozen=True)
@@ -174,11 +181,12 @@ class WindowDone:
     """What a window measured. `status` is `ok`, `failed` or `no_effect`; `reason` says why it is not `ok`.
 
     `elements`: of the tensors in the timed steps' batches; 0 where nobody counts them.
-    `position` counts batches (or steps) as `Found` does. `epoch_batches`: how many batches the loop takes in an epoch,
-    if the last two epochs agree; the loader may have more. `device_bytes`: the most memory that tensors have had on a
-    device so far, `device_reserved_bytes`: that the allocator has held; None where there is no device. `peak_bytes`:
-    the most memory that this process has held so far, `workers_bytes`: what its workers share with nobody at the end of
-    the window; None where that is not known.
+    `position` counts batches (or steps) as `Found` does; `ahead`: how many more the sampler has given, which workers
+    had when windows ended, so that nobody will train on them. `epoch_batches`: how many batches the loop takes in an
+    epoch, if the last two epochs agree; the loader may have more. `device_bytes`: the most memory that tensors have had
+    on a device so far, `device_reserved_bytes`: that the allocator has held; None where there is no device.
+    `peak_bytes`: the most memory that this process has held so far, `workers_bytes`: what its workers share with nobody
+    at the end of the window; None where that is not known.
     `around`: what the machine did during the timed part (`surroundings.Surroundings.told`), in the `stretches` of which
     it is made: when each began and ended.
     """
@@ -204,6 +212,7 @@ class WindowDone:
     ended: float = 0.0
     detail: Dict[str, Any] = field(default_factory=dict)
     position: int = 0
+    ahead: int = 0
     epoch_batches: Optional[int] = None
     device_bytes: Optional[int] = None
     device_reserved_bytes: Optional[int] = None
