@@ -296,6 +296,10 @@ class MadeUpSession:
         self.stopped = 0
         """How many times it was told to end."""
         self._made = 0
+        self._ahead = 0
+        """Batches that workers had made when they ended, beyond those that it has trained on."""
+        self.begun: list[int] = []
+        """The batch, counted from the start of the training, with which the timed part of each window began."""
         self._next: tuple[float, Any] | None = None
         """The moment of the next event, and what it is."""
         self._granted: Happened | None = None
@@ -321,6 +325,7 @@ class MadeUpSession:
             self._ends(machine.now + training.start + training.steps * training.step)
             return
         self._made = self.found_after
+        self._ahead = 2 * training.workers if training.loader else 0
         seen = sum(training.found_step(made) for made in range(self.found_after))
         self._next = (machine.now + training.start + seen, self._found())
 
@@ -385,8 +390,10 @@ class MadeUpSession:
             self._made = training.steps
             self._ends(at)
             return
+        self.begun.append(self._made + self._ahead + lead_in)
         self._made += whole
-        self._next = (machine.now + seconds, replace(done, position=self._made))
+        self._ahead += 2 * int(grant.setting.get("num_workers", training.workers)) if training.loader else 0
+        self._next = (machine.now + seconds, replace(done, position=self._made, ahead=self._ahead))
 
     def _done_by_queue(self, grant: Grant, lead_in: int, window: Fed) -> WindowDone:
         training, step = self.training, window.seconds / window.steps

@@ -143,6 +143,32 @@ def test_what_brought_nothing_alone_may_bring_something_on_top_of_much(
     assert [fix for fix, _ in rungs(tried, known, {}, 0, more)] == fixes
 
 
+@pytest.mark.parametrize(
+    ("cached", "waits", "fixes"),
+    [
+        (0.97, 0.19, ["amp-bf16", "cached-samples"]),
+        (1.01, 0.19, ["amp-bf16", "cached-samples"]),
+        (0.97, 0.12, []),
+        # It is slower, whatever it saves.
+        (0.85, 0.19, []),
+    ],
+)
+def test_what_loads_faster_is_tried_on_top_where_steps_wait(cached: float, waits: float, fixes: list[str]) -> None:
+    """A list of samples measured 0.97 times in its one window, though steps waited in 12 % of their time, and in 19 %
+    once they computed in bfloat16."""
+    tried = {"amp-bf16": [BF16], "cached-samples": [CACHED], "channels-last": [LAST]}
+    known = {key_of(BF16): 1.6, key_of(CACHED): cached, key_of(LAST): 0.9}
+    shares = {key_of(BF16): waits, key_of({}): 0.12}
+    assert [fix for fix, _ in rungs(tried, known, {}, 0, frozenset(), shares)] == fixes
+    assert not rungs(tried, known, {}, 0)
+
+
+def test_what_loads_faster_already_gets_nothing_more_for_it() -> None:
+    tried = {"threads": [THREADS], "cached-samples": [CACHED]}
+    known = {key_of(THREADS): 1.6, key_of(CACHED): 0.98}
+    assert not rungs(tried, known, {}, 0, frozenset(), {key_of(THREADS): 0.4})
+
+
 def test_nothing_is_added_to_what_computes_faster_itself() -> None:
     threads: Setting = {"intra_op_threads": 1}
     known = {key_of(BF16): 2.5, key_of(threads): 1.01}

@@ -176,6 +176,38 @@ def test_windows_of_three_sides_are_granted_in_turn() -> None:
     assert kept == {name: [1, 2] for name in THREE}
 
 
+def begun_and_held(ran: Ran) -> list[list[tuple[int, int]]]:
+    """With which batch the timed part of each window began, and how many it held, by process."""
+    sessions = sorted(ran.machine.sessions, key=lambda session: session.number)
+    return [list(zip(session.begun, (grant.steps for grant in session.grants), strict=True)) for session in sessions]
+
+
+def rounds(ran: Ran, lives: Sequence[Live]) -> None:
+    ran.side_by_side(lives).rounds([("one", "two"), ("two", "one"), ("one", "two")])
+
+
+def test_windows_of_a_round_hold_the_same_steps() -> None:
+    faster = Ran({"one": Training(step=0.02), "two": Training(step=0.012)}, rounds)
+    one, two = begun_and_held(faster)
+    assert one == two
+    assert {held for _, held in one} == {59}, "as many as the faster side asks for"
+    # One that has a queue to fill leads in for longer, and the other one comes up with it.
+    fed = Ran({"one": Training(step=0.02, workers=2), "two": Training(step=0.02)}, rounds)
+    one, two = begun_and_held(fed)
+    assert one == two
+
+
+@pytest.mark.parametrize("other", [Training(step=0.02, loader=False), Training(step=0.02, workers=40)])
+def test_windows_that_can_not_hold_the_same_begin_elsewhere_in_each_pair(other: Training) -> None:
+    begun = set()
+    for _ in range(2):
+        ran = Ran({"one": Training(step=0.02), "two": other}, rounds)
+        one, two = begun_and_held(ran)
+        assert one != two
+        begun |= {one[0][0], two[0][0]}
+    assert len(begun) > 1
+
+
 def test_all_time_whole_epochs_or_none_does() -> None:
     def measured(ran: Ran, lives: Sequence[Live]) -> None:
         some = ran.side_by_side(lives)

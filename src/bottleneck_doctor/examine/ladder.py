@@ -6,6 +6,7 @@ Ratios used here are rough (`pairing.quick_speeds`): they decide what is measure
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from types import MappingProxyType
 
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
@@ -23,6 +24,9 @@ MOST_RUNGS = 4
 MUCH = 1.3
 """If a fix that loads faster brings this much, one that computes faster may bring something on top of it which it did
 not bring alone: then computing is a larger part of a step."""
+LUCK = 1.1
+"""A fix that loads faster is left out if one window showed it this many times as slow; less is taken for chance where
+steps wait under what leads."""
 
 
 Rungs = list[tuple[str, Setting]]
@@ -103,7 +107,8 @@ class Ladder:
 def _best(candidates: Sequence[Candidate], measured: Measurements, workers: Setting, *, one_more: bool) -> Rungs:
     tried = {each.fix.id: [{**each.base, **setting} for setting in each.settings] for each in candidates}
     more = {each.fix.id for each in candidates if one_more and each.fix.target == "compute"}
-    made = rungs(tried, measured.speeds(), workers, measured.found.num_workers, more)
+    waits = pairing.waiting(measured.windows) if one_more else {}
+    made = rungs(tried, measured.speeds(), workers, measured.found.num_workers, more, waits)
     if not made:
         made = _fastest(tried, measured.speeds())
     fed = _with_more_workers(made, candidates, measured)
@@ -157,21 +162,26 @@ def rungs(
     workers: Setting,
     own_workers: int,
     more: Set[str] = frozenset(),
+    waits: Mapping[str, float] = MappingProxyType({}),
 ) -> Rungs:
     """The rungs: the best fix first, then each other fix that promised a gain by itself; empty if there are fewer than
     two.
 
     `tried`: settings by fix, including what they build on. `speeds`: those of settings, by key. `workers`: the best
     number of workers, empty if that is the user's own (`own_workers`). `more`: fixes of which the best is added, even
-    if it brought nothing by itself, where the first rung is none of them and brings `MUCH`.
+    if it brought nothing by itself, where the first rung is none of them and brings `MUCH`. `waits`: the share of the
+    time that steps wait for batches, by key. Where that is much under the first rung, and no rung loads faster, the
+    best fix that does is added, too.
     """
     gains: list[tuple[float, str, Setting]] = []
     alike: list[tuple[float, str, Setting]] = []
+    loading: list[tuple[float, str, Setting]] = []
     if workers:
         fix = next(fix for fix, settings in tried.items() if workers in settings)
         gains.append((speeds[labels.key_of(workers)], fix, workers))
     everything = [setting for settings in tried.values() for setting in settings]
     for fix, settings in tried.items():
+        loading += [(_gain(each, everything, speeds), fix, each) for each in settings if knobs.only_loads(each)]
         # Only the best number of workers is combined with other fixes.
         others = [setting for setting in settings if num_workers.alone(setting) is None]
         gain, setting = max(
@@ -184,6 +194,10 @@ def rungs(
     gains.sort(key=lambda gain: -gain[0])
     if alike and gains and gains[0][0] >= MUCH and gains[0][1] not in more:
         gains.append(max(alike, key=lambda gain: gain[0]))
+    fed = [each for each in loading if each[0] > 1 / LUCK]
+    loads = any(knobs.of_layer(setting, "loader") for _, _, setting in gains)
+    if fed and gains and not loads and waits.get(labels.key_of(gains[0][2]), 0.0) >= WAITING:
+        gains.insert(1, max(fed, key=lambda gain: gain[0]))
     best = [(fix, setting) for _, fix, setting in gains[:MOST_RUNGS]]
     # If there is no time for what takes long to try, the rungs below it are measured all the same.
     return _stacked(sorted(best, key=lambda each: knobs.is_dear(each[1])), own_workers)

@@ -127,9 +127,10 @@ class SideBySide:
         costs = self.prober(live).costs
         return costs.usual_steps(replace(self._sizes(self.lives)[live.side.name], skipped=0))
 
-    def _sizes(self, lives: Sequence[Live]) -> dict[str, WindowSize]:
+    def _sizes(self, lives: Sequence[Live], *, first: bool = False) -> dict[str, WindowSize]:
         """The windows of a round, by side. They hold the same steps of the training if the loops are alike: then they
-        hold the same batches, too, where the seeds of the program are fixed."""
+        hold the same batches, too, where the seeds of the program are fixed. Otherwise, those of the `first` round
+        begin at a step that differs from pair to pair."""
         probers = [self.prober(live) for live in lives]
         own = [
             prober.size(live.session, probe(BASELINE, live.side.setting), self._window_seconds)
@@ -144,9 +145,13 @@ class SideBySide:
             )
             for live, prober, size in zip(lives, probers, own, strict=True)
         ]
-        first, *others = [(live.loop.has_loader, live.loop.batch_size, live.loop.period) for live in lives]
-        same = alignment.aligned(standing, first[-1]) if all(each == first for each in others) else None
-        return {live.side.name: size for live, size in zip(lives, same or own, strict=True)}
+        loops = {(live.loop.has_loader, live.loop.batch_size, live.loop.period) for live in lives}
+        made = alignment.aligned(standing, lives[0].loop.period) if len(loops) == 1 else None
+        if made is None:
+            made = own
+            if first and len(lives) > 1:
+                made = [_begun_later(*each) for each in zip(lives, probers, own, strict=True)]
+        return {live.side.name: size for live, size in zip(lives, made, strict=True)}
 
     def lived_for(self, rounds: int, *, least: int) -> int:
         """As many of these rounds as all of them live for, as far as that is known, but no fewer than `least`."""
@@ -166,7 +171,7 @@ class SideBySide:
     def rounds(self, order: Iterable[Sequence[str]]) -> None:
         """Run rounds: in each, one window of every side that it names, one after another. Raises `Broken`."""
         for block, names in enumerate(order, 1):
-            sizes = self._sizes([self.live(name) for name in names])
+            sizes = self._sizes([self.live(name) for name in names], first=block == 1)
             for name in names:
                 live = self.live(name)
                 with self._asking(live):
@@ -252,6 +257,15 @@ def turns(names: Sequence[str], rounds: int, generator: random.Random) -> Iterat
     for number in range(rounds):
         order = generator.sample(order, len(order)) if number % 2 == 0 else order[::-1]
         yield order
+
+
+def _begun_later(live: Live, prober: Prober, size: WindowSize) -> WindowSize:
+    """A window that begins up to its own length later, by chance."""
+    costs = prober.costs
+    if size.epochs or costs.regular or costs.most_steps is not None:
+        return size
+    chance = random.Random(live.session.number)
+    return replace(size, skipped=chance.randrange(0, size.steps + 1, costs.shape.period))
 
 
 def _begins(live: Live) -> int:
