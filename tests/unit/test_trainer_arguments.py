@@ -136,6 +136,14 @@ def test_the_library_has_these_arguments() -> None:
     assert asked.keys() <= names
 
 
+def test_the_library_has_what_the_finding_of_padding_names() -> None:
+    library = pytest.importorskip("transformers")
+    names = {each.name for each in fields(library.TrainingArguments)}
+    newer = int(library.__version__.split(".")[0]) >= 5
+    assert ("train_sampling_strategy" in names) == newer
+    assert ("group_by_length" in names) != newer
+
+
 LISTED: Setting = {"cached_samples": True}
 ROWS = {"obstacle": "", "samples": 60, "bytes": 100, "seconds": 0.3}
 HELD = {"owner": "", "name": "", "kind": "rows", "places": []}

@@ -46,7 +46,9 @@ def judge(evidence: Evidence) -> Statement | None:
             measured=False,
             clause=f"computes on padding in {words.share_text(padding.empty)} of the places of a batch",
             site=loader_place(evidence),
-            advice="Put rows of similar length into one batch (`group_by_length` in transformers). This changes which "
+            # Version 5 of transformers took the older argument away.
+            advice="Put rows of similar length into one batch. In transformers, that is "
+            '`train_sampling_strategy="group_by_length"`; before version 5, `group_by_length=True`. This changes which '
             "rows come together, so compare the loss.",
         )
     return None
