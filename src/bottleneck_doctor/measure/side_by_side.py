@@ -129,8 +129,8 @@ class SideBySide:
 
     def _sizes(self, lives: Sequence[Live], *, first: bool = False) -> dict[str, WindowSize]:
         """The windows of a round, by side. They hold the same steps of the training if the loops are alike: then they
-        hold the same batches, too, where the seeds of the program are fixed. Otherwise, those of the `first` round
-        begin at a step that differs from pair to pair."""
+        hold the same batches, too, where the seeds of the program are fixed. Otherwise, or if a process stands alone,
+        those of the `first` round begin at a step that differs from process to process."""
         probers = [self.prober(live) for live in lives]
         own = [
             prober.size(live.session, probe(BASELINE, live.side.setting), self._window_seconds)
@@ -148,9 +148,7 @@ class SideBySide:
         loops = {(live.loop.has_loader, live.loop.batch_size, live.loop.period) for live in lives}
         made = alignment.aligned(standing, lives[0].loop.period) if len(loops) == 1 else None
         if made is None:
-            made = own
-            if first and len(lives) > 1:
-                made = [_begun_later(*each) for each in zip(lives, probers, own, strict=True)]
+            made = [_begun_later(*each) for each in zip(lives, probers, own, strict=True)] if first else own
         return {live.side.name: size for live, size in zip(lives, made, strict=True)}
 
     def lived_for(self, rounds: int, *, least: int) -> int:
