@@ -188,6 +188,29 @@ def test_few_pairs_have_to_show_more() -> None:
     assert faster.settle(GateEstimate(2, -0.2, 0.0002), three, THRESHOLD, look)[1] == "cannot_tell"
 
 
+def test_two_pairs_are_enough_for_what_is_far_away() -> None:
+    def answer(ratio: float, other: float) -> str:
+        seen = decide.estimate([math.log(ratio), math.log(other)])
+        return faster.settle(seen, seen, THRESHOLD, InterimLook(2, 1.0))[1]
+
+    # In 5 minutes, a program that takes 50 s to start had shown 3.2 times in both pairs.
+    assert answer(1 / 3.2, 1 / 3.18) == "improvement"
+    assert answer(3.2, 3.18) == "regression"
+    assert answer(1 / 3.2, 1 / 2.2) == "cannot_tell"
+    assert answer(1 / 1.5, 1 / 1.5) == "cannot_tell"
+
+
+def test_luck_of_two_pairs_makes_no_claim() -> None:
+    generator = random.Random(23)
+    claimed = 0
+    for _ in range(20_000):
+        # Processes that differ by a quarter, and one pair in ten beside something that doubles what it takes.
+        pair = [generator.gauss(0.0, 0.25) + (generator.random() < 0.1) * math.log(2.0) for _ in range(2)]
+        seen = decide.estimate(pair)
+        claimed += faster.settle(seen, seen, THRESHOLD, InterimLook(2, 1.0))[1] != "cannot_tell"
+    assert claimed <= 20_000 * 0.003
+
+
 def test_what_lies_within_the_threshold_is_no_difference_however_sure_it_is() -> None:
     sure = GateEstimate(7, -0.01, 0.0003)
     assert faster.settle(sure, sure, 0.02, InterimLook(7, 1.0))[1] == "unchanged"

@@ -20,6 +20,7 @@ from bottleneck_doctor.gate.decide import (
     LIFELONG,
     PASSING_RATE,
     POWER,
+    SHOWN,
     SURE_PAIRS,
     Answer,
     GateEstimate,
@@ -34,6 +35,9 @@ LEAST_PART = 0.9
 TIME_LEFT = 0.02
 """Or the time of a step that is left is known this well, as a part of the time as written. So a gain of a hundred times
 need not be told from one of fifty."""
+FAR = math.log(1.5)
+"""Two pairs are enough for an edit if all of the interval lies beyond this: processes of one program never differ so
+much. Where a pair takes minutes, there is often no time for a third."""
 
 
 def bar(pairs: int) -> float:
@@ -52,7 +56,9 @@ def settle(
     directions together.
     """
     if plain.pairs < LEAST_PAIRS:
-        return plain, "cannot_tell"
+        if abs(plain.mean) - plain.half_width(SHOWN[0][1]) <= FAR:
+            return plain, "cannot_tell"
+        return plain, "regression" if plain.mean > 0 else "improvement"
     if abs(plain.mean) + plain.half_width(PASSING_RATE * look.share) < threshold:
         return plain, "unchanged"
     few, rate = plain.pairs < SURE_PAIRS, error_rate / 2 * look.share

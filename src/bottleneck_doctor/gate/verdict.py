@@ -256,7 +256,8 @@ def weak_evidence(
     time that ended measuring."""
     found = []
     if len(pairs) < LEAST_PAIRS:
-        found.append(few_pairs(f"{words.count_text(len(pairs), 'pair')} of processes", minutes))
+        claimed = any(metric.verdict in ("regression", "improvement") for metric in metrics)
+        found.append(few_pairs(f"{words.count_text(len(pairs), 'pair')} of processes", minutes, claimed=claimed))
     for metric, known in futilities(pairs, how, metrics):
         # Of an edit the outcome itself says so.
         if known is not None and metric.threshold < known.floor and not how.both_ways(metric.id):
@@ -274,14 +275,13 @@ def weak_evidence(
     return found
 
 
-def few_pairs(counted: str, minutes: int | None) -> Warning:
-    """So few that nothing is claimed. `counted`: how many there are of what. `minutes`: what enough of them would take;
-    None if it was not the time that ended measuring."""
+def few_pairs(counted: str, minutes: int | None, *, claimed: bool = False) -> Warning:
+    """So few that nothing is claimed but what is very large. `counted`: how many there are of what. `minutes`: what
+    enough of them would take; None if it was not the time that ended measuring. `claimed`: something is so large."""
     more = "" if minutes is None else f" Give more time: `--budget {minutes}m`."
-    return Warning(
-        slug="few-pairs",
-        sentence=f"Only {counted} could be measured and {LEAST_PAIRS} are needed, so nothing is claimed.{more}",
-    )
+    needed = f"{LEAST_PAIRS} are needed"
+    so = f"and for anything smaller, {needed}" if claimed else f"and {needed}, so nothing is claimed"
+    return Warning(slug="few-pairs", sentence=f"Only {counted} could be measured, {so}.{more}")
 
 
 def _beside_others(pairs: Sequence[PairSample]) -> list[Warning]:
