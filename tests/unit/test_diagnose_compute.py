@@ -29,6 +29,7 @@ from tests.unit.diagnosable import (
     sampled,
     shares,
     use,
+    window,
 )
 
 from bottleneck_doctor.diagnose import diagnose
@@ -36,10 +37,12 @@ from bottleneck_doctor.documents.report import (
     GarbageCollection,
     HotFunction,
     Operator,
+    PaddingUse,
     Phases,
     PhaseTable,
     Site,
     Speedup,
+    Window,
 )
 from bottleneck_doctor.runtime.wire import messages
 
@@ -299,6 +302,33 @@ def test_steps_that_do_different_work_differ_in_length(loop: messages.Found) -> 
     made = diagnose(healthy(steps=uneven, found=loop), [BY_ID["step-jitter"]])
     assert made.findings == []
     assert "may do different work" in made.not_judged[0].reason
+
+
+def of_sizes(grows: float) -> list[Window]:
+    """Windows as written whose batches differ by half, and whose steps take as much longer to this power."""
+    sizes = (100.0, 130.0, 85.0, 150.0, 110.0, 95.0)
+    return [
+        window(number, elements=round(size * 1000), seconds=0.01 * size**grows) for number, size in enumerate(sizes)
+    ]
+
+
+def test_longer_steps_of_larger_batches_are_no_jitter() -> None:
+    """Texts of 10 to 400 words: if all steps took as long as the median, training would compute less."""
+    uneven = replace(STEPS, p50_ms=80.0, p95_ms=200.0, jitter=2.5, outliers=12)
+    made = diagnose(healthy(steps=uneven, windows=of_sizes(1.0)), [BY_ID["step-jitter"]])
+    assert made.findings == []
+    assert "batches differ in size" in made.not_judged[0].reason
+    assert finding("step-jitter", healthy(steps=uneven, windows=of_sizes(0.0))) is not None
+
+
+def test_what_a_smaller_batch_takes_is_said_with_its_padding() -> None:
+    padded = healthy(loop=loading(padding=PaddingUse(columns=512.0, empty=0.6, behind_longest=0.0)))
+    found = finding("padding", replace(padded, windows=of_sizes(1.0)))
+    assert found is not None
+    assert found.sentence.endswith("Here, a batch that is 10 % smaller takes 10 % less time.")
+    unknown = finding("padding", padded)
+    assert unknown is not None
+    assert unknown.sentence.endswith("beside long ones.")
 
 
 def test_uneven_steps_beside_other_programs_are_not_the_training_s() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -122,6 +122,11 @@ class _Covariates:
     def _fitted(self, seen: Iterable[Seen]) -> list[float]:
         return slopes(seen, [self._STEEPEST[which] for which in self._used])
 
+    def growth(self, kind: Callable[[Window], float | None]) -> float:
+        """The slope of one of the covariates."""
+        found = dict(zip((self._KINDS[which] for which in self._used), self._slopes, strict=True))
+        return found.get(kind, 0.0)
+
     def added(self, windows: Sequence[Window], at: Window) -> tuple[list[float], float]:
         """What the covariates added to the log cost of each of these windows of the training as written, and what those
         that `at` met would add. What is not known of all of them adds nothing.
@@ -145,6 +150,13 @@ class _Covariates:
             # Nothing is known outside of the range that was seen.
             of_here += slope * min(most, max(least, here))
         return sums, of_here
+
+
+def growth_with_size(windows: Sequence[Window]) -> float:
+    """By how much the log cost of a step as written grows with the log of its batch's size; 0 if that is not known, or
+    if batches are all alike."""
+    covariates = _Covariates(windows, samples_per_step(windows))
+    return covariates.growth(elements_a_sample)
 
 
 def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:

@@ -6,6 +6,7 @@ from bottleneck_doctor.diagnose import _usage
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._places import fetch_site
 from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, SYMPTOM, Rule, Statement, Unjudged, clamp, milliseconds
+from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.wording import words
 
 JITTER = 1.5
@@ -19,7 +20,8 @@ UNEVEN = 2.0
 made ones stay below 1.5."""
 DATA_EXPLAINS = 0.5
 """Waiting for data is called the cause if it accounts for more than this part of the spread."""
-
+GROWS = 0.5
+"""If steps take at least half as much longer as their batches are larger, longer steps do more work. Ours."""
 
 DISTURBED = 1.5
 """If the window that timed single steps has a mean step this many times that of all timed windows, something else may
@@ -49,6 +51,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     # Workers bring batches in bursts, however even their work is. That is waiting for data, which has its own findings.
     if of_data and not uneven:
         return None
+    if not of_data and pairing.growth_with_size(evidence.windows) >= GROWS:
+        return Unjudged("its batches differ in size, so it is normal that some steps take longer")
     if not of_data and others > words.OTHER_LOAD:
         return Unjudged(f"other programs kept {others:.1f} cores busy, and that alone makes steps differ")
     lost = clamp((steps.mean_ms - steps.p50_ms) / steps.mean_ms) if steps.mean_ms > 0 else 0.0
