@@ -86,7 +86,14 @@ for epoch in range(100):
 )
 
 
-@pytest.mark.parametrize("loader", ["", ", num_workers=2", ", num_workers=1, prefetch_factor=4"])
+@pytest.mark.parametrize(
+    "loader",
+    [
+        pytest.param("", marks=pytest.mark.slow(together=False)),
+        ", num_workers=2",
+        pytest.param(", num_workers=1, prefetch_factor=4", marks=pytest.mark.slow(together=False)),
+    ],
+)
 def test_a_guest_tells_which_batch_comes_next(guest: Callable[..., Guest], loader: str) -> None:
     """Its timed part begins where it was told to, whatever its workers had and lost."""
     ran = guest(NOTED.format(loader=loader), environment={"SCALE": "0"})
@@ -110,8 +117,13 @@ def test_a_guest_tells_which_batch_comes_next(guest: Callable[..., Guest], loade
     ("base", "head"),
     [
         pytest.param(LOADED.format(loader=""), LOADED.format(loader=""), id="loader"),
-        pytest.param(LOADED.format(loader=", num_workers=1"), LOADED.format(loader=""), id="workers"),
-        pytest.param(BARE, BARE, id="bare"),
+        pytest.param(
+            LOADED.format(loader=", num_workers=1"),
+            LOADED.format(loader=""),
+            id="workers",
+            marks=pytest.mark.slow(together=False),
+        ),
+        pytest.param(BARE, BARE, id="bare", marks=pytest.mark.slow(together=False)),
     ],
 )
 def test_the_side_that_is_faster_is_not_held_against_other_batches(tmp_path: Path, base: str, head: str) -> None:
@@ -124,7 +136,7 @@ def test_the_side_that_is_faster_is_not_held_against_other_batches(tmp_path: Pat
         lives.sort(key=lambda live: live.side.name)
         pair = SideBySide(lives, starter.budget, starter.outside, window_seconds=plan.WINDOW_SECONDS)
         pair.burn_in()
-        pair.rounds(plan.order(3, random.Random(1)))
+        pair.rounds(plan.order(2, random.Random(1)))
         made = PairSample(number=1, base=sample(pair, lives[0]), head=sample(pair, lives[1]))
         steps = [[window.steps for window in pair.windows(live)] for live in lives]
     assert steps[0] == steps[1]

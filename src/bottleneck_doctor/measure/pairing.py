@@ -124,8 +124,8 @@ class _Covariates:
 
     def growth(self, kind: Callable[[Window], float | None]) -> float:
         """The slope of one of the covariates."""
-        found = dict(zip((self._KINDS[which] for which in self._used), self._slopes, strict=True))
-        return found.get(kind, 0.0)
+        fitted = zip(self._used, self._slopes, strict=True)
+        return next((slope for which, slope in fitted if self._KINDS[which] is kind), 0.0)
 
     def added(self, windows: Sequence[Window], at: Window) -> tuple[list[float], float]:
         """What the covariates added to the log cost of each of these windows of the training as written, and what those
