@@ -65,7 +65,8 @@ class Program:
 
     @property
     def name(self) -> str:
-        return f"{self.folder}/{Path(self.file).stem}" + (f" {' '.join(self.words)}" if self.by_hand else "")
+        words = self.words if self.by_hand else ()
+        return " ".join((f"{self.folder}/{Path(self.file).stem}", *words))
 
     def fingerprint(self) -> str:
         """Of all that is copied, so that an edited program is measured anew."""
