@@ -92,6 +92,7 @@ class Training:
     optimizer: float = 0.2
     """Part of what is computed in a step that the optimizer takes."""
     device: str = "cpu"
+    drawn_by: str = "BatchSampler of RandomSampler"
     able: tuple[str, ...] = ()
     """Knobs that can be applied to this loop, of those that can't be to each."""
     luck: float = 0.0
@@ -340,6 +341,7 @@ class MadeUpSession:
             num_workers=training.workers,
             prefetch_factor=2 if training.workers else None,
             epoch_batches=training.epoch if training.loader else None,
+            drawn_by=training.drawn_by,
             has_loader=training.loader,
             device=training.device,
             setup_seconds=training.start,

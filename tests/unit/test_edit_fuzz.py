@@ -23,6 +23,7 @@ from bottleneck_doctor.edits.copied_ahead import copied_ahead_change
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.direct_call import direct_call_change
 from bottleneck_doctor.edits.given_argument import given_argument_change
+from bottleneck_doctor.edits.grouped_rows import grouped_rows_change
 from bottleneck_doctor.edits.listed_samples import listed_samples_change
 from bottleneck_doctor.edits.loader_call import loader_change
 from bottleneck_doctor.edits.memory_format import memory_format_change
@@ -267,6 +268,7 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
     "switch": lambda text, line: getattr(switches_change(text, {LAMP: False}), "text", None),
     "whole": whole_batches_change,
     "listed": listed_samples_change,
+    "grouped": lambda text, line: grouped_rows_change(text, line, '["ids"]'),
     "call": lambda text, line: call_change(text, "torch.set_num_threads(1)"),
     "function": lambda text, line: own_function_change(text, "quick", QUICK),
     "named": lambda text, line: named_change(text, FUSED),

@@ -347,6 +347,20 @@ def test_batches_are_cut_where_they_go_on_behind_their_longest_row() -> None:
     assert "no torch DataLoader" in refusal("trimmed-padding", BARE)
 
 
+def test_rows_are_grouped_by_length_where_that_is_asked_for() -> None:
+    free = replace(FOUND, obstacles={"grouped_lengths": ""})
+    told = replace(free, facts={"grouped_lengths": {"obstacle": "", "part": '["ids"]'}})
+    assert settings("grouped-lengths", told) == [{"grouped_lengths": True}]
+    # Nobody looks at rows unless they are to be grouped.
+    unasked = BY_ID["grouped-lengths"].proposed(free, named=False)
+    assert isinstance(unasked, NotApplicable)
+    assert "`--only grouped-lengths`" in unasked.reason
+    slow = replace(free, facts={"grouped_lengths": {"obstacle": "only 3 rows could be looked at in 1 s"}})
+    assert refusal("grouped-lengths", slow).startswith("only 3 rows")
+    assert refusal("grouped-lengths", replace(FOUND, obstacles={"grouped_lengths": "no mask"})) == "no mask"
+    assert "no torch DataLoader" in refusal("grouped-lengths", BARE)
+
+
 def test_inputs_are_kept_where_whole_samples_can_not_be() -> None:
     kept = {"obstacle": "", "samples": 100, "bytes": 1 << 20, "seconds": 2.0}
     drawn = {"cached_samples": {"obstacle": "its samples are drawn at random, so each epoch has others"}}

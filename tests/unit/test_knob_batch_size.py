@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset
 
-from bottleneck_doctor.runtime.knobs._joined import Joined
+from bottleneck_doctor.runtime.knobs._rebatched import Joined
 from bottleneck_doctor.runtime.knobs.batch_size import BatchSize, obstacle
 from bottleneck_doctor.runtime.loader.shadow import shadow_of
 

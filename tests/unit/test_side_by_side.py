@@ -197,7 +197,10 @@ def test_windows_of_a_round_hold_the_same_steps() -> None:
     assert one == two
 
 
-@pytest.mark.parametrize("other", [Training(step=0.02, loader=False), Training(step=0.02, workers=40)])
+OTHER_ROWS = Training(step=0.012, drawn_by="GroupedByLength")
+
+
+@pytest.mark.parametrize("other", [Training(step=0.02, loader=False), Training(step=0.02, workers=40), OTHER_ROWS])
 def test_windows_that_can_not_hold_the_same_begin_elsewhere_in_each_pair(other: Training) -> None:
     begun = set()
     for _ in range(2):

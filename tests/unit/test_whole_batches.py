@@ -116,6 +116,8 @@ def test_names_are_imported_beside_that_of_the_loader() -> None:
         "loader = DataLoader(data)",
         "loader = DataLoader(\n    data,\n    batch_size=4,  # as in the paper\n)",
         "loader = DataLoader(",
+        # What is drawn for each fold can't be named once above.
+        "loaders = [DataLoader(TensorDataset(torch.arange(fold)), 4) for fold in (4, 5)]",
     ],
 )
 def test_no_edit_where_it_is_not_certain(call: str) -> None:

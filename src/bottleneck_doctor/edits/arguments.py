@@ -6,7 +6,7 @@ or to the bracket. Here they are one row: entries, with white space in front of,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Union
 
@@ -52,9 +52,12 @@ def without(holder: Holder, gone: Sequence[str]) -> Holder:
     return _with_row(holder, row)
 
 
-def without_first(holder: Holder) -> Holder:
-    """`holder` without its first argument."""
-    return _with_row(holder, _row(holder).without(0))
+def without_places(holder: Holder, places: Iterable[int]) -> Holder:
+    """`holder` without the arguments at these places, counted from 0 and given from the last to the first."""
+    row = _row(holder)
+    for place in places:
+        row = row.without(place)
+    return _with_row(holder, row)
 
 
 def name_of(entry: cst.CSTNode) -> str | None:

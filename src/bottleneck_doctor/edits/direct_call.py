@@ -46,5 +46,5 @@ def _direct(call: cst.Call, own: Sequence[str]) -> cst.Call:
     wrapped = call.args[0].value
     if not isinstance(wrapped, _PLAIN) and not wrapped.lpar:
         wrapped = wrapped.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    left = cst.ensure_type(arguments.without(arguments.without_first(call), own), cst.Call)
+    left = cst.ensure_type(arguments.without(arguments.without_places(call, [0]), own), cst.Call)
     return left.with_changes(func=wrapped)

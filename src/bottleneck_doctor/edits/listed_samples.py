@@ -13,8 +13,11 @@ from bottleneck_doctor.edits.loader_dataset import (
     asks_dataset,
     dataset_calls,
     dataset_of,
+    free_name,
     in_loop,
     is_given_if,
+    may_have_lines_above,
+    moved_out,
     unpacked_dataset,
 )
 from bottleneck_doctor.edits.tree import SourceTree, code, dotted, put
@@ -24,8 +27,6 @@ LIST_NAMES = ("samples", "train_samples", "prepared_samples")
 DATASET_NAMES = ("dataset", "train_dataset", "samples_once")
 """Names for a dataset that is made inside of the call, and has to be named twice."""
 INDEX_NAMES = ("index", "i", "place")
-_APART = (cst.Lambda, cst.CompFor, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp, cst.IfExp)
-"""In these, a line above the statement would run at another time than the call, or without its names."""
 
 
 def listed_samples_change(source: str, line: int) -> ChangeText | None:
@@ -53,12 +54,12 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
     named = isinstance(given, (cst.Name, cst.Attribute, cst.Subscript)) and "(" not in code(given)
     statement = tree.statement(call)
     lines: list[str] = []
-    if only_if is None and _may_have_lines_above(tree, call):
-        free = _free(tree, LIST_NAMES)
-        dataset = code(given) if named else _free(tree, DATASET_NAMES)
+    if only_if is None and may_have_lines_above(tree, call):
+        free = free_name(tree, LIST_NAMES)
+        dataset = code(given) if named else free_name(tree, DATASET_NAMES)
         if free is None or dataset is None:
             return None
-        lines = [] if named else [f"{dataset} = {_moved_out(tree, given, call)}"]
+        lines = [] if named else [f"{dataset} = {moved_out(tree, given, call)}"]
         lines.append(f"{free} = {_list(dataset, index)}")
         instead = free
     elif named:
@@ -75,47 +76,14 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
 def _unpacked(source: str, tree: SourceTree, call: cst.Call) -> ChangeText | None:
     """The same where the call has its dataset from `**options`."""
     unpacked, statement = unpacked_dataset(tree, call), tree.statement(call)
-    if unpacked is None or statement is None or not _may_have_lines_above(tree, call):
+    if unpacked is None or statement is None or not may_have_lines_above(tree, call):
         return None
-    samples, dataset = _free(tree, LIST_NAMES), _free(tree, DATASET_NAMES)
+    samples, dataset = free_name(tree, LIST_NAMES), free_name(tree, DATASET_NAMES)
     if samples is None or dataset is None:
         return None
     lines = [f"{dataset} = {unpacked.dataset(tree)}", f"{samples} = {_list(dataset, INDEX_NAMES[0])}"]
     edited = tree.edited(unpacked.gives(tree, cst.Name(samples)), {statement: lines})
     return None if edited is None else as_change(source, edited, tree.lines(call)[0], "")
-
-
-def _may_have_lines_above(tree: SourceTree, call: cst.Call) -> bool:
-    """Whether a line above the call's statement runs when the call does, and has the same names."""
-    statement = tree.statement(call)
-    alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
-    return alone and not any(isinstance(each, _APART) for each in _inside(tree, call))
-
-
-def _free(tree: SourceTree, names: Sequence[str]) -> str | None:
-    return next((name for name in names if not tree.says(name)), None)
-
-
-def _inside(tree: SourceTree, call: cst.Call) -> list[cst.CSTNode]:
-    """What the call is a part of, within its statement."""
-    statement, inside = tree.statement(call), []
-    for each in tree.around(call):
-        if each is statement:
-            break
-        inside.append(each)
-    return inside
-
-
-def _moved_out(tree: SourceTree, given: cst.BaseExpression, call: cst.Call) -> str:
-    """What makes the dataset, with lines that are indented as if it stood where its statement does."""
-    text, (line, column) = code(given), tree.place(given)
-    statement = tree.statement(call)
-    further = column - (0 if statement is None else tree.place(statement)[1])
-    alone = not tree.text_of_line(line)[:column].strip()
-    if not alone or '"""' in text or "'''" in text:
-        return text
-    first, *others = text.split("\n")
-    return "\n".join([first, *(each[min(further, len(each) - len(each.lstrip(" "))) :] for each in others)])
 
 
 def _list(dataset: str, index: str) -> str:

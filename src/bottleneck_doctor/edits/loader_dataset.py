@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -11,6 +12,8 @@ from bottleneck_doctor.edits.loader_target import TRAINERS, loader_calls
 from bottleneck_doctor.edits.tree import LOOPS, SCOPES, Edit, SourceTree, code, constant, last_name, written
 
 _OF_TRAINERS = "train_dataset"
+_APART = (cst.Lambda, cst.CompFor, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp, cst.IfExp)
+"""In these, a line above the statement would run at another time than the call, or without its names."""
 
 
 def dataset_calls(tree: SourceTree, line: int) -> list[cst.Call]:
@@ -106,6 +109,40 @@ def in_loop(tree: SourceTree, call: cst.Call) -> bool:
         if isinstance(each, SCOPES):
             return False
     return False
+
+
+def may_have_lines_above(tree: SourceTree, call: cst.Call) -> bool:
+    """Whether a line above the call's statement runs when the call does, and has the same names."""
+    statement = tree.statement(call)
+    alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
+    return alone and not any(isinstance(each, _APART) for each in _inside(tree, call))
+
+
+def free_name(tree: SourceTree, names: Sequence[str]) -> str | None:
+    """The first of these names that the file has nowhere."""
+    return next((name for name in names if not tree.says(name)), None)
+
+
+def _inside(tree: SourceTree, call: cst.Call) -> list[cst.CSTNode]:
+    """What the call is a part of, within its statement."""
+    statement, inside = tree.statement(call), []
+    for each in tree.around(call):
+        if each is statement:
+            break
+        inside.append(each)
+    return inside
+
+
+def moved_out(tree: SourceTree, given: cst.BaseExpression, call: cst.Call) -> str:
+    """What makes the dataset, with lines that are indented as if it stood where its statement does."""
+    text, (line, column) = code(given), tree.place(given)
+    statement = tree.statement(call)
+    further = column - (0 if statement is None else tree.place(statement)[1])
+    alone = not tree.text_of_line(line)[:column].strip()
+    if not alone or '"""' in text or "'''" in text:
+        return text
+    first, *others = text.split("\n")
+    return "\n".join([first, *(each[min(further, len(each) - len(each.lstrip(" "))) :] for each in others)])
 
 
 def asks_dataset(tree: SourceTree) -> bool:

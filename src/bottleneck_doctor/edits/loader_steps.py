@@ -11,6 +11,7 @@ from bottleneck_doctor.edits.advice import loader_arguments
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.fastai_loaders import LIBRARY, fastai_step
+from bottleneck_doctor.edits.grouped_rows import grouped_rows_change
 from bottleneck_doctor.edits.kept_inputs import kept_inputs_change
 from bottleneck_doctor.edits.listed_samples import listed_samples_change
 from bottleneck_doctor.edits.loader_call import set_arguments
@@ -117,6 +118,23 @@ def _leads_to(site: Site, tree: SourceTree, follower: Follower) -> Expression | 
     if isinstance(target, Target) and target.own is None and target.members is None:
         return target.at
     return trainer_made(site.file, tree, site.line, follower)
+
+
+GROUPED = (
+    "put rows of similar length into one batch, by a `batch_sampler` of the DataLoader. In transformers, that is an "
+    'argument of the trainer: `train_sampling_strategy="group_by_length"`, and before version 5 `group_by_length=True`'
+)
+
+
+def grouped_step(part: str | None, found: Found, running: Running) -> Step | None:
+    """The step that has a sampler put rows of similar length together. `part`: as in `grouped_rows_change`."""
+    if found.loader_site is None or part is None:
+        return None
+
+    def grouped(text: str, line: int) -> ChangeText | None:
+        return grouped_rows_change(text, line, part)
+
+    return _where_made(found.loader_site, grouped, f"{GROUPED[0].upper()}{GROUPED[1:]}.", running)
 
 
 _TO_LONGEST = (

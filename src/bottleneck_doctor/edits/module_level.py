@@ -26,12 +26,17 @@ def of_the_module(tree: SourceTree) -> set[str]:
 
 
 def defined_above(
-    tree: SourceTree, node: cst.CSTNode, lines: Sequence[str], edits: Mapping[cst.CSTNode, Edit]
+    tree: SourceTree,
+    node: cst.CSTNode,
+    lines: Sequence[str],
+    edits: Mapping[cst.CSTNode, Edit],
+    above: Mapping[cst.CSTNode, list[str]] | None = None,
 ) -> ChangeText | None:
     """The edits, and `lines` that define what they need. These stand at the top of the module, above what holds `node`,
-    where workers that are spawned find them. None where what comes out is no program."""
+    where workers that are spawned find them. `above`: lines that stand right above the statement that holds `node`.
+    None where what comes out is no program."""
     top = next((each for each in (node, *tree.around(node)) if each in tree.module.body), None)
-    edited = None if top is None else tree.edited(edits)
+    edited = None if top is None else tree.edited(edits, above)
     if top is None or edited is None:
         return None
     split = _LINES.split(edited)

@@ -17,7 +17,7 @@ from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.direct_call import direct_call_change
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.given_argument import given_argument_change
-from bottleneck_doctor.edits.loader_steps import of_the_loader
+from bottleneck_doctor.edits.loader_steps import GROUPED, grouped_step, of_the_loader
 from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import set_named, set_seen, where_made
 from bottleneck_doctor.edits.of_model import of_model_change
@@ -39,6 +39,7 @@ from bottleneck_doctor.knobs import (
     Call,
     CopiedAhead,
     GivenArgument,
+    GroupedRows,
     MemoryFormat,
     OfModel,
     OwnFunction,
@@ -80,6 +81,8 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             made.steps += [at(site, change, how) for site in edit.places(found)]
         elif isinstance(edit, ReducedPictures):
             made.steps += _opened_smaller(edit, found, made)
+        elif isinstance(edit, GroupedRows):
+            _add(made, grouped_step(edit.part(found), found, running), GROUPED)
         elif isinstance(edit, CopiedAhead):
             _add(made, _copied_ahead(found), _AHEAD)
         elif isinstance(edit, BeforeLoop):

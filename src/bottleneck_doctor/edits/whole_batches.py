@@ -7,6 +7,7 @@ import libcst as cst
 
 from bottleneck_doctor.edits.arguments import LONGEST_LINE
 from bottleneck_doctor.edits.diff import ChangeText, as_change
+from bottleneck_doctor.edits.loader_dataset import free_name, may_have_lines_above
 from bottleneck_doctor.edits.loader_target import POSITIONS, loader_calls
 from bottleneck_doctor.edits.tree import Edit, SourceTree, code, constant, dotted, has_comment, names_of, put
 
@@ -34,9 +35,8 @@ def whole_batches_change(source: str, line: int) -> ChangeText | None:
     written = {name: code(node) for name, node in given.items()}
     dataset, above = written["dataset"], {}
     if not isinstance(given["dataset"], (cst.Name, cst.Attribute)) and _needs_dataset(given):
-        named = next((name for name in DATASET_NAMES if not tree.says(name)), None)
-        statement = tree.statement(call)
-        if named is None or not isinstance(statement, cst.SimpleStatementLine):
+        named, statement = free_name(tree, DATASET_NAMES), tree.statement(call)
+        if named is None or statement is None or not may_have_lines_above(tree, call):
             return None
         dataset, above = named, {statement: [f"{named} = {written['dataset']}"]}
     sampler = _sampler(given, written, dataset, prefix)

@@ -112,6 +112,18 @@ class TrimmedBatches:
 
 
 @dataclass(frozen=True)
+class GroupedRows:
+    """The loader's batches are made by a sampler that puts rows of similar length together. `part`: what of a sample is
+    as long as its row, as code behind a sample (`["input_ids"]`); None where that is not known."""
+
+    text: str
+    part: Callable[[Found], str | None]
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.text
+
+
+@dataclass(frozen=True)
 class Transformed:
     """What becomes of the last transforms of the samples, as code: `transforms` leave their chain, `instead` takes
     their place ("": nothing), and `on_batch` are done to the batch, at `places` of it (`[0]`)."""
@@ -385,6 +397,7 @@ Edit = (
     | ListedSamples
     | KeptInputs
     | TrimmedBatches
+    | GroupedRows
     | TransformedBatches
     | ReducedPictures
     | Call

@@ -16,6 +16,7 @@ from typing import Any
 
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Window
+from bottleneck_doctor.knobs import in_part
 from bottleneck_doctor.measure import alignment, burn_in, schedule, steps_left
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.costs import Costs
@@ -145,7 +146,7 @@ class SideBySide:
             )
             for live, prober, size in zip(lives, probers, own, strict=True)
         ]
-        loops = {(live.loop.has_loader, live.loop.batch_size, live.loop.period) for live in lives}
+        loops = {_same_rows(live) for live in lives}
         made = alignment.aligned(standing, lives[0].loop.period) if len(loops) == 1 else None
         if made is None:
             made = [_begun_later(*each) for each in zip(lives, probers, own, strict=True)] if first else own
@@ -255,6 +256,12 @@ def turns(names: Sequence[str], rounds: int, generator: random.Random) -> Iterat
     for number in range(rounds):
         order = generator.sample(order, len(order)) if number % 2 == 0 else order[::-1]
         yield order
+
+
+def _same_rows(live: Live) -> tuple[object, ...]:
+    """What is equal for processes whose steps of the same number have the same rows, if seeds are fixed."""
+    found = live.loop
+    return found.has_loader, found.batch_size, found.period, found.drawn_by, in_part(live.side.setting)
 
 
 def _begun_later(live: Live, prober: Prober, size: WindowSize) -> WindowSize:

@@ -101,6 +101,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
         dataset_type=dataset_kind,
         iterable=is_iterable(loader),
         batch_size=whole(batch_size(loader)),
+        drawn_by=_drawn_by(loader),
         epoch_batches=epoch_length(loader),
         epoch_batches_seen=epoch_seen,
         made_anew=record.made_anew,
@@ -125,6 +126,13 @@ def _kinds(loader: Any) -> Tuple[str, str]:
     """What the loader and its dataset are called."""
     known = known_as(loader)
     return type(known).__name__, type(known.dataset).__name__
+
+
+def _drawn_by(loader: Any) -> str:
+    """The classes of a loader's batch sampler, and of the sampler that it draws rows from."""
+    batches = getattr(loader, "batch_sampler", None)
+    rows = getattr(loader if batches is None else batches, "sampler", None)
+    return " of ".join(type(each).__name__ for each in (batches, rows) if each is not None)
 
 
 def _extent(taken: int) -> Extent:

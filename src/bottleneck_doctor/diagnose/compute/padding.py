@@ -54,9 +54,9 @@ def judge(evidence: Evidence) -> Statement | None:
             clause=f"computes on padding in {words.share_text(padding.empty)} of the places of a batch",
             site=loader_place(evidence),
             # Version 5 of transformers took the older argument away.
-            advice="Put rows of similar length into one batch. In transformers, that is "
-            '`train_sampling_strategy="group_by_length"`; before version 5, `group_by_length=True`. This changes which '
-            "rows come together, so compare the loss.",
+            advice="Put rows of similar length into one batch; `--only grouped-lengths` measures it. In transformers, "
+            'that is `train_sampling_strategy="group_by_length"`; before version 5, `group_by_length=True`. This '
+            "changes which rows come together, so compare the loss.",
         )
     return None
 
@@ -71,5 +71,5 @@ RULE = Rule(
     source="https://huggingface.co/docs/transformers/pad_truncation",
     advice="Pad to the longest row of each batch, in the collate function: `DataCollatorWithPadding` in transformers, "
     'instead of `padding="max_length"` where the tokenizer is called.',
-    fixes=("trimmed-padding",),
+    fixes=("trimmed-padding", "grouped-lengths"),
 )

@@ -13,9 +13,17 @@ def of_loader(steps: Steps, name: str, loader: Any) -> List[Any]:
     return noted
 
 
+def so_far(steps: Steps, name: str, loader: Any) -> List[Any]:
+    """What the knob of this name has noted of the loop's loader until now; empty if nothing."""
+    return _of(steps.noted.get(name, {}), loader)
+
+
 def taken(steps: Steps, name: str, loader: Any) -> List[Any]:
     """What the knob of this name has noted of the loop's loader; empty if nothing. All of its notes are gone then."""
-    by_loader: Dict[int, List[Any]] = steps.noted.pop(name, {})
+    return _of(steps.noted.pop(name, {}), loader)
+
+
+def _of(by_loader: Dict[int, List[Any]], loader: Any) -> List[Any]:
     if loader is None:
         return []
     # Where this process asks a copy of the loader's dataset, the loader is a copy, too.

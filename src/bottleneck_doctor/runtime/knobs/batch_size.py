@@ -11,7 +11,7 @@ from torch.utils.data import BatchSampler, IterableDataset
 
 from ..loop.steps import Steps
 from . import Knob
-from ._joined import Joined
+from ._rebatched import Joined
 
 NAME = "batch_size"
 

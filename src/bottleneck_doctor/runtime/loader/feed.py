@@ -11,7 +11,7 @@ import torch
 import torch.utils.data.dataloader as dataloader
 
 from ..knobs import shape
-from ..knobs._joined import Joined
+from ..knobs._rebatched import Rebatched
 from ..process import parent_death
 from . import dataset_copies
 from .attributes import is_iterable, worker_died
@@ -140,7 +140,7 @@ class Feed:
             self.open()
             return
         present = self._shadow.__dict__.get("batch_sampler")
-        each = present.times if isinstance(present, Joined) else 1
+        each = present.times if isinstance(present, Rebatched) else 1
         sampler = _StreamSampler(self._stream, first_pass=self.workers * each)
         self._set_sampler(sampler)
         self._make()
@@ -158,7 +158,7 @@ class Feed:
     def _set_sampler(self, sampler: Any) -> None:
         name = "batch_sampler" if self._shadow._auto_collation else "sampler"
         present = self._shadow.__dict__.get(name)
-        self._shadow.__dict__[name] = present.of(sampler) if isinstance(present, Joined) else sampler
+        self._shadow.__dict__[name] = present.of(sampler) if isinstance(present, Rebatched) else sampler
 
     def _make(self) -> None:
         if self._copy is not None:

@@ -25,7 +25,7 @@ def padding_of(batch: Any) -> Optional[Padding]:
 
     Never raises."""
     try:
-        mask = _mask(batch)
+        mask = mask_of(batch)
         return None if mask is None else _counted(mask)
     except Exception:  # It explains something, and must break nothing.
         return None
@@ -45,7 +45,9 @@ def named_mask(batch: Any) -> Optional[torch.Tensor]:
     return named if named is not None and _of_rows(named) and _zeros_and_ones(named) else None
 
 
-def _mask(batch: Any) -> Optional[torch.Tensor]:
+def mask_of(batch: Any) -> Optional[torch.Tensor]:
+    """The attention mask that a batch has on the host, by its name or by what it holds; None where it has none. May
+    raise."""
     if _named(batch) is not None:
         return named_mask(batch)
     if not isinstance(batch, (list, tuple)):

@@ -71,6 +71,8 @@ class Found:
     persistent_workers: bool = False
     pin_memory: bool = False
     batch_size: Optional[int] = None
+    drawn_by: str = ""
+    """The classes of what says which rows a batch has, and in which order they come."""
     epoch_batches: Optional[int] = None
     epoch_batches_seen: Optional[int] = None
     made_anew: bool = False
