@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from bottleneck_doctor import fixes
+from bottleneck_doctor import fixes, knobs
 from bottleneck_doctor.documents.report import Phases, Setting
 from bottleneck_doctor.fixes import RETIRED_IDS, NotApplicable, Offer, catalogue
 from bottleneck_doctor.fixes._fix import Part
@@ -345,6 +345,20 @@ def test_batches_are_cut_where_they_go_on_behind_their_longest_row() -> None:
     assert refusal("trimmed-padding", padded(share=0.0)) == "already on: each batch ends where its longest row ends"
     assert refusal("trimmed-padding", padded(obstacle="the loss counts padding, too")).startswith("the loss counts")
     assert "no torch DataLoader" in refusal("trimmed-padding", BARE)
+
+
+def test_segments_grow_where_the_devices_memory_ran_short() -> None:
+    def counted(**told: Any) -> Found:
+        seen = {"obstacle": "", "retries": 3, "variable": "PYTORCH_ALLOC_CONF", **told}
+        return replace(FOUND, device="cuda:0", facts={"expandable_segments": seen})
+
+    assert settings("expandable-segments", counted()) == [{"expandable_segments": "PYTORCH_ALLOC_CONF"}]
+    assert knobs.variables({"expandable_segments": "PYTORCH_ALLOC_CONF"}) == {
+        "PYTORCH_ALLOC_CONF": "expandable_segments:True"
+    }
+    assert refusal("expandable-segments", counted(obstacle="never ran short")) == "never ran short"
+    assert "not on a CUDA device" in refusal("expandable-segments", FOUND)
+    assert "could not be seen" in refusal("expandable-segments", replace(FOUND, device="cuda:0"))
 
 
 def test_rows_are_grouped_by_length_where_that_is_asked_for() -> None:

@@ -3,8 +3,6 @@ nothing out. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import libcst as cst
 
 from bottleneck_doctor.edits.arguments import LONGEST_LINE
