@@ -155,6 +155,15 @@ def test_batches_that_a_setting_makes_smaller_are_what_it_is_worth() -> None:
         assert ratios([*rest, short]) == pytest.approx([expected], rel=0.1), setting
 
 
+def test_a_setting_that_makes_batches_smaller_is_held_against_batches_of_the_usual_size() -> None:
+    """Which batches the windows beside it happened to have says nothing of it."""
+    usual = sum(LENGTHS) / len(LENGTHS)
+    for at in (4.0, 14.0, 34.0):
+        [cut] = of_lengths([usual / 2], "fast", setting={"trimmed_padding": True})
+        expected = 1.5 * (0.2 + usual / 100) / (0.2 + usual / 200)
+        assert ratios([*of_lengths(LENGTHS), replace(cut, started=at)]) == pytest.approx([expected], rel=0.015)
+
+
 AROUND = ((0.0, 50.0), (10.0, 100.0), (20.0, 100.0), (30.0, 150.0), (40.0, 70.0), (50.0, 120.0))
 
 

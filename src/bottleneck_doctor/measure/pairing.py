@@ -116,6 +116,9 @@ class _Covariates:
                 self._seen[index] = Seen(window.session, math.log(step_cost(window, per_step)), values)
         columns = zip(*(each.covariates for each in self._seen.values()), strict=True)
         self._ranges = [(min(values), max(values)) for values in columns]
+        sizes = [value for each in mine.values() if (value := elements_a_sample(each)) is not None]
+        # Of the sizes, not of their logs: a training takes as long as all of its batches do.
+        self._usual_size = math.log(fmean(map(math.exp, sizes))) if sizes else None
         self._index = {id(window): index for index, window in enumerate(windows)}
         self._slopes = self._fitted(self._seen.values())
 
@@ -140,11 +143,10 @@ class _Covariates:
         for which, slope, (least, most) in zip(self._used, fitted, self._ranges, strict=False):
             kind = self._KINDS[which]
             values = [kind(window) for window in windows]
-            here = kind(at)
+            # Batches of another size are what such a setting is tried for. It is held against the usual size.
+            here = self._usual_size if kind is elements_a_sample and resizes(at.setting) else kind(at)
             known = [value for value in values if value is not None]
-            # Batches of another size are what such a setting is tried for.
-            sizes_differ = kind is elements_a_sample and resizes(at.setting)
-            if not slope or here is None or len(known) < len(values) or sizes_differ:
+            if not slope or here is None or len(known) < len(values):
                 continue
             sums = [total + slope * value for total, value in zip(sums, known, strict=True)]
             # Nothing is known outside of the range that was seen.
