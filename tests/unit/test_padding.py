@@ -25,6 +25,8 @@ BATCHES: dict[str, Any] = {
     "a tuple": (IDS, MASK, torch.zeros(4)),
     "a list, the mask first": [MASK.to(torch.uint8), IDS],
     "padded in front": {"attention_mask": MASK.flip(1)},
+    "columns beside labels": [{"input_ids": IDS, "attention_mask": MASK}, torch.zeros(4)],
+    "columns of two texts beside labels": ([{"attention_mask": MASK}, {"attention_mask": MASK}], torch.zeros(4)),
 }
 
 
@@ -43,6 +45,7 @@ OTHERS: dict[str, Any] = {
     "nothing": {},
     "a tensor": MASK,
     "objects": [object()],
+    "objects deeper in": ([[object()], {"attention_mask": MASK * 3}], [{"rows": MASK}]),
 }
 
 

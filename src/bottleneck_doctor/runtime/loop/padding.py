@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, List, NamedTuple, Optional
+from typing import Any, Iterable, List, NamedTuple, Optional
 
 import torch
 
 NAME = "attention_mask"
 """What tokenizers, and models that are called with their result, call it."""
+_MOST_PARTS = 8
 _INTEGERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
@@ -57,7 +58,18 @@ def mask_of(batch: Any) -> Optional[torch.Tensor]:
         others = [each for each in rows if each is not mask and each.shape == mask.shape]
         if _zeros_and_ones(mask) and any(_pads(mask, other) for other in others):
             return mask
-    return None
+    return _first(map(_further_in, batch[:_MOST_PARTS]))
+
+
+def _further_in(part: Any) -> Optional[torch.Tensor]:
+    """The mask of a part of a batch: sentence-transformers has a list of texts' columns beside the labels."""
+    if isinstance(part, (list, tuple)):
+        return _first(map(named_mask, part[:_MOST_PARTS]))
+    return named_mask(part)
+
+
+def _first(masks: Iterable[Optional[torch.Tensor]]) -> Optional[torch.Tensor]:
+    return next((mask for mask in masks if mask is not None), None)
 
 
 def _named(batch: Any) -> Any:
