@@ -124,6 +124,47 @@ def test_nothing_is_adjusted_where_a_load_is_not_known(unknown: Surroundings | N
     assert ratios([*rest, known]) == pytest.approx([2**0.5], rel=0.01)
 
 
+SPUN = 20.0
+"""Threads that spin for one another, beside a program that keeps a core busy, make a step take this many times as
+long."""
+
+
+def calm_but_for_one(session: int, *, wild: bool) -> list[Window]:
+    """Four windows of the training as written, of which the second is beside another program if `wild`."""
+    loads = (0.02, 2.0 if wild else 0.05, 0.04, 0.03)
+    return [
+        window(
+            seconds=SPUN if load > 1 else 1.0 + 0.01 * number, at=30.0 * number, session=session, around=beside(load)
+        )
+        for number, load in enumerate(loads)
+    ]
+
+
+def test_a_calm_window_is_held_against_the_calm_ones_of_its_process() -> None:
+    windows = [*calm_but_for_one(1, wild=True), *calm_but_for_one(2, wild=False), *calm_but_for_one(3, wild=False)]
+    fast = [window("fast", seconds=0.7, at=at, around=beside(0.05)) for at in (15.0, 45.0, 75.0)]
+    assert ratios([*windows, *fast]) == pytest.approx([1 / 0.7] * 3, rel=0.03)
+    assert {pair.session for pair in pairing.pairs([*windows, *fast], None) if pair.key == "fast"} == {1}
+
+
+def test_what_one_wild_window_costs_is_not_what_others_are_worth() -> None:
+    """A setting that was disturbed itself is not thought to be many times as fast for it."""
+    windows = [*calm_but_for_one(1, wild=True), *calm_but_for_one(2, wild=False), *calm_but_for_one(3, wild=False)]
+    disturbed = window("fast", seconds=1.0, at=45.0, session=2, around=beside(1.6))
+    assert ratios([*windows, disturbed]) == pytest.approx([1.0], rel=0.05)
+
+
+def test_a_pair_is_as_disturbed_as_its_worst_window() -> None:
+    windows = [each for number in (1, 2, 3) for each in calm_but_for_one(number, wild=False)]
+    fast = [window("fast", seconds=0.7, at=45.0, session=number, around=beside(0.05)) for number in (1, 2)]
+    disturbed = window("fast", seconds=0.7, at=45.0, session=3, around=beside(0.9))
+    made = [*windows, *fast, disturbed]
+    assert [each.session for each in pairing.undisturbed(pairing.pairs(made, None), made) if each.key == "fast"] == [
+        1,
+        2,
+    ]
+
+
 def of_lengths(costs: Sequence[float], label: str = BASELINE, **others: Any) -> list[Window]:
     """Windows with so many elements a sample; a step takes a fixed part, and one that grows with them."""
     speed = 1.0 if label == BASELINE else 1.5
@@ -215,7 +256,8 @@ def kept(windows: list[Window]) -> set[int]:
 def test_what_a_passing_neighbour_disturbed_is_left_out_where_the_rest_is_enough() -> None:
     ratio = dict.fromkeys(range(1, 7), 1.5)
     assert kept(by_session({1: 1.0, 2: 0, 3: 0, 4: 0}, ratio)) == {2, 3, 4}
-    assert kept(by_session({1: 1.0, 2: 0, 3: 0}, ratio)) == {1, 2, 3}, "too few would be left"
+    assert kept(by_session({1: 1.0, 2: 0, 3: 0}, ratio)) == {2, 3}
+    assert kept(by_session({1: 1.0, 2: 0}, ratio)) == {1, 2}, "too few would be left"
     assert kept(by_session({1: 1, 2: 1, 3: 1, 4: 0, 5: 0, 6: 0}, ratio)) == set(range(1, 7)), "there half of the time"
     assert kept(by_session(dict.fromkeys(range(1, 5), 1.0), ratio)) == {1, 2, 3, 4}, "one that stays"
     assert kept(by_session({1: 0.2, 2: 0, 3: 0, 4: 0}, ratio)) == {1, 2, 3, 4}, "hardly a load"

@@ -20,7 +20,12 @@ from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.knobs import of_layer, resizes
 from bottleneck_doctor.statistics import neighbours
 from bottleneck_doctor.statistics.covariates import Seen, slopes
-from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS, Observation, baseline_at, promised_log_ratio
+from bottleneck_doctor.statistics.speedups import (
+    SESSIONS_OF_A_LARGE_CLAIM,
+    Observation,
+    baseline_at,
+    promised_log_ratio,
+)
 
 QUEUE_TOLERANCE = 0.02
 STEEPEST_SIZE = 2.0
@@ -32,8 +37,8 @@ COUNTED = ("timed", "loader_only")
 
 @dataclass(frozen=True)
 class Pair:
-    """One window against the baseline around it: logs of (its speed / the baseline's). `load`: the mean load of other
-    programs during all of these windows (`neighbours.load`); None if that was not seen."""
+    """One window against the baseline around it: logs of (its speed / the baseline's). `load`: the highest load of
+    other programs during one of these windows (`neighbours.load`); None if that was not seen."""
 
     key: str
     session: int
@@ -93,14 +98,25 @@ def elements_a_sample(window: Window) -> float | None:
     return math.log(window.elements / window.samples) if window.elements and window.samples > 0 else None
 
 
+def _most_calm(windows: Iterable[Window]) -> float:
+    """The highest load beside which a window is calm, as these windows show it."""
+    return neighbours.most_calm([load for each in windows if usable(each) and (load := load_beside(each)) is not None])
+
+
 class _Covariates:
     """What the load of other programs and the size of batches cost the training as written, from its windows in all
-    sessions. That includes windows that were disturbed and repeated."""
+    sessions. That includes windows that were disturbed and repeated.
+
+    What few disturbed windows show does not hold between calm ones: threads that wait for one another, where another
+    program keeps a core busy, may take twenty times as long. So there is a second fit, of the windows that `most_calm`
+    lets pass, for pairs of these alone.
+    """
 
     _KINDS = (load_beside, elements_a_sample)
     _STEEPEST = (neighbours.STEEPEST, STEEPEST_SIZE)
 
-    def __init__(self, windows: Sequence[Window], per_step: float) -> None:
+    def __init__(self, windows: Sequence[Window], per_step: float, most_calm: float) -> None:
+        self._most_calm = most_calm
         mine = {
             index: window
             for index, window in enumerate(windows)
@@ -120,10 +136,17 @@ class _Covariates:
         # Of the sizes, not of their logs: a training takes as long as all of its batches do.
         self._usual_size = math.log(fmean(map(math.exp, sizes))) if sizes else None
         self._index = {id(window): index for index, window in enumerate(windows)}
+        self._calm = {index: each for index, each in self._seen.items() if self.is_calm(mine[index])}
         self._slopes = self._fitted(self._seen.values())
+        self._calm_slopes = self._fitted(self._calm.values())
 
     def _fitted(self, seen: Iterable[Seen]) -> list[float]:
         return slopes(seen, [self._STEEPEST[which] for which in self._used])
+
+    def is_calm(self, window: Window) -> bool:
+        """Whether other programs did not want much more than usual meanwhile, as far as that was seen."""
+        load = load_beside(window)
+        return load is None or load <= self._most_calm
 
     def growth(self, kind: Callable[[Window], float | None]) -> float:
         """The slope of one of the covariates."""
@@ -136,9 +159,10 @@ class _Covariates:
 
         If `at` is a window of the training as written itself, the slopes are computed without it.
         """
-        fitted = self._slopes
-        if any(fitted) and (own := self._index[id(at)]) in self._seen:
-            fitted = self._fitted(each for index, each in self._seen.items() if index != own)
+        calm = all(map(self.is_calm, (*windows, at)))
+        fitted, seen = (self._calm_slopes, self._calm) if calm else (self._slopes, self._seen)
+        if any(fitted) and (own := self._index[id(at)]) in seen:
+            fitted = self._fitted(each for index, each in seen.items() if index != own)
         sums, of_here = [0.0] * len(windows), 0.0
         for which, slope, (least, most) in zip(self._used, fitted, self._ranges, strict=False):
             kind = self._KINDS[which]
@@ -157,7 +181,7 @@ class _Covariates:
 def growth_with_size(windows: Sequence[Window]) -> float:
     """By how much the log cost of a step as written grows with the log of its batch's size; 0 if that is not known, or
     if batches are all alike."""
-    covariates = _Covariates(windows, samples_per_step(windows))
+    covariates = _Covariates(windows, samples_per_step(windows), _most_calm(windows))
     return covariates.growth(elements_a_sample)
 
 
@@ -171,7 +195,7 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
     per_step = samples_per_step(counted)
     # What starting workers costs is known before a process is warm, and later they may go on from window to window.
     overheads = _epoch_overheads([each for each in windows if each.status in ("ok", "discarded")])
-    covariates = _Covariates(windows, per_step)
+    covariates = _Covariates(windows, per_step, _most_calm(windows))
     made: list[Pair] = []
     for session in sorted({window.session for window in counted}):
         mine = [window for window in counted if window.session == session]
@@ -179,21 +203,27 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
         if not baseline:
             continue
 
-        def base_for(window: Window, baseline: Sequence[Window] = baseline) -> float:
+        def beside(window: Window, baseline: Sequence[Window] = baseline) -> list[Window]:
             around = [each for each in baseline if each is not window]
+            calm = [each for each in around if covariates.is_calm(each)]
+            return calm if calm and covariates.is_calm(window) else around
+
+        def base_for(window: Window, around: Sequence[Window]) -> float:
             added, here = covariates.added(around, window)
             alone = [step_cost(each, per_step) / math.exp(more) for each, more in zip(around, added, strict=True)]
             return baseline_at([middle(each) for each in around], alone, middle(window)) * math.exp(here)
 
         own_overhead = overheads.get((session, _loader_part({})), overheads.get((None, _loader_part({})), 0.0))
         for window in baseline[1:-1]:
-            ratio = math.log(base_for(window) / step_cost(window, per_step))
-            made.append(Pair(CONTROL, session, window.block, ratio, ratio, _load_of_pair(window, baseline)))
+            around = beside(window)
+            ratio = math.log(base_for(window, around) / step_cost(window, per_step))
+            made.append(Pair(CONTROL, session, window.block, ratio, ratio, _load_of_pair(window, around)))
         for window in mine:
             if window.label == BASELINE:
                 continue
             cost = step_cost(window, per_step)
-            base = base_for(window)
+            around = beside(window)
+            base = base_for(window, around)
             steady = math.log(base / cost)
             promised = steady
             if window.mode == "timed" and not window.whole_epochs and epoch_batches:
@@ -203,29 +233,29 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
                 promised = promised_log_ratio(
                     epoch_batches, base, max(lowest, own_overhead), cost, max(lowest, overhead)
                 )
-            load = _load_of_pair(window, baseline)
+            load = _load_of_pair(window, around)
             made.append(Pair(window.label, session, window.block, promised, steady, load))
     return made
 
 
 def _load_of_pair(window: Window, baseline: Sequence[Window]) -> float | None:
-    """The mean load during a window and the baseline windows just before and after it. `baseline`: by time."""
+    """The highest load during a window and the baseline windows just before and after it. `baseline`: by time."""
     at = middle(window)
     before = [each for each in baseline if each is not window and middle(each) <= at][-1:]
     after = [each for each in baseline if each is not window and middle(each) > at][:1]
     loads = [load_beside(each) for each in (window, *before, *after)]
     known = [load for load in loads if load is not None]
-    return fmean(known) if len(known) == len(loads) else None
+    return max(known) if len(known) == len(loads) else None
 
 
 def undisturbed(made: Sequence[Pair], windows: Iterable[Window]) -> list[Pair]:
-    """The pairs, without those beside much more load than usual, as the windows that they were made of show it. A
-    setting keeps all of its pairs if fewer sessions than a claim needs would be left: then what was measured beside
-    other programs is better than nothing.
+    """The pairs, without those of which a window ran beside much more load than usual. A setting keeps all of its pairs
+    if fewer sessions than a claim needs would be left: then what was measured beside other programs is better than
+    nothing.
 
     The load alone decides, and no setting changes what other programs want. So no setting is favoured.
     """
-    most = neighbours.most_calm([load for each in windows if usable(each) and (load := load_beside(each)) is not None])
+    most = _most_calm(windows)
 
     def is_calm(pair: Pair) -> bool:
         return pair.load is None or pair.load <= most
@@ -233,7 +263,7 @@ def undisturbed(made: Sequence[Pair], windows: Iterable[Window]) -> list[Pair]:
     sessions: dict[str, set[int]] = defaultdict(set)
     for each in filter(is_calm, made):
         sessions[each.key].add(each.session)
-    enough = {key for key, seen in sessions.items() if len(seen) >= MINIMUM_SESSIONS}
+    enough = {key for key, seen in sessions.items() if len(seen) >= SESSIONS_OF_A_LARGE_CLAIM}
     return [each for each in made if each.key not in enough or is_calm(each)]
 
 

@@ -9,6 +9,7 @@ repeats.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.measure import pairing
@@ -30,6 +31,8 @@ LOOK_SECONDS = 0.5
 """How long one look at the load takes: shorter than the bursts that are worth waiting for."""
 LEAST_LIKE = 2
 """Windows of a process that are needed to know its usual load."""
+LATEST = 6
+"""Windows that show what is usual now, where a process has had too few of its own."""
 REASON = "other programs used more of the machine than during other windows, so another window counts instead"
 
 
@@ -65,10 +68,11 @@ class Quiet:
             self._spent += self._budget.now() - begun
 
     def _usual(self, session: int) -> list[float]:
-        """The loads of other programs during the windows of a process, without its last window."""
-        mine = [window for window in self._measured.windows if window.session == session and pairing.usable(window)]
-        loads = [pairing.load_beside(window) for window in mine[:-1]]
-        return [load for load in loads if load is not None]
+        """The loads of other programs during the windows of a process, without its last window; during the latest of
+        all processes where it has had too few."""
+        counted = [window for window in self._measured.windows if pairing.usable(window)][:-1]
+        mine = _loads(window for window in counted if window.session == session)
+        return mine if len(mine) >= LEAST_LIKE else _loads(counted[-LATEST:])
 
     def _wait(self, session: int, usual: list[float], cpus: float) -> None:
         """Wait until other programs want no more than usual, but no longer than `WAIT_SECONDS`."""
@@ -91,3 +95,7 @@ class Quiet:
         out = second if neighbours.disturbed(here, usual) else first
         self._measured.discard(out, REASON)
         return first if out is second else second
+
+
+def _loads(windows: Iterable[Window]) -> list[float]:
+    return [load for window in windows if (load := pairing.load_beside(window)) is not None]

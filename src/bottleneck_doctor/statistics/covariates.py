@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 
 LEAST_SPARE = 4
 """A slope needs this many windows beyond the first of each process. To fewer windows, some slope always fits."""
@@ -40,12 +40,35 @@ def slopes(windows: Iterable[Seen], steepest: Sequence[float]) -> list[float]:
     `steepest`: the largest slope of each that is believed. None is below 0: no covariate may make training faster. Each
     is shrunk towards 0 (W. James & C. Stein, Estimation with quadratic loss, 1961, the positive part), so that a chance
     pattern in a few windows is not believed. What is not believed is left out, and the rest is fitted again.
+
+    No slope rests on a single window: it is the smaller one of two, of which the second is fitted without the window
+    that lies farthest from the others of its process. A line through one such window always fits.
     """
+    seen = list(windows)
+    found = _fitted(seen, steepest)
+    for which, slope in enumerate(found):
+        if slope:
+            others = _without_farthest(seen, which)
+            found[which] = min(slope, _fitted(others, steepest, LEAST_SPARE - 1)[which])
+    return found
+
+
+def _without_farthest(windows: Sequence[Seen], which: int) -> list[Seen]:
+    """The windows without the one whose covariate differs most from the median of its process."""
+    sessions: dict[int, list[float]] = defaultdict(list)
+    for window in windows:
+        sessions[window.session].append(window.covariates[which])
+    middle = {session: median(values) for session, values in sessions.items()}
+    farthest = max(windows, key=lambda window: abs(window.covariates[which] - middle[window.session]))
+    return [window for window in windows if window is not farthest]
+
+
+def _fitted(windows: Iterable[Seen], steepest: Sequence[float], least_spare: int = LEAST_SPARE) -> list[float]:
     rows, spare = _within(windows)
     asked = [
         which
         for which in range(len(steepest))
-        if spare >= LEAST_SPARE and math.fsum(x[which] ** 2 for x, _ in rows) >= spare * LEAST_CHANGE**2
+        if spare >= least_spare and math.fsum(x[which] ** 2 for x, _ in rows) >= spare * LEAST_CHANGE**2
     ]
     found: dict[int, float] = {}
     while asked:
