@@ -13,6 +13,10 @@ from statistics import fmean, variance
 
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.measure import pairing as ev
+from bottleneck_doctor.statistics import neighbours
+
+LEAST_CALM = 2
+"""Rounds that a pair has at least: from one, nobody knows how far off it is."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,10 @@ class SideSample:
         """How many samples each round's window took."""
         return {window.block: window.samples for window in self.windows if ev.usable(window)}
 
+    def loads(self) -> dict[int, float | None]:
+        """How much other programs loaded the machine meanwhile, by round; None where that was not seen."""
+        return {window.block: ev.load_beside(window) for window in self.windows if ev.usable(window)}
+
     def waits(self, per_step: float) -> dict[int, float]:
         """Seconds that a step of `per_step` samples waits for its batch, by round."""
         usable = [window for window in self.windows if ev.usable(window)]
@@ -139,9 +147,13 @@ class PairSample:
         return self.base.costs(per_step, overhead=both), self.head.costs(per_step, overhead=both)
 
     def _numbers(self) -> list[int]:
-        """The rounds in which both sides have a window."""
-        base, head = self.base.samples(), self.head.samples()
-        return sorted(base.keys() & head.keys())
+        """The rounds in which both sides have a window, without those that a passing neighbour disturbed, if enough are
+        left. The load alone decides, never how fast a window was."""
+        base, head = self.base.loads(), self.head.loads()
+        both = sorted(base.keys() & head.keys())
+        most = neighbours.most_calm([load for load in (*base.values(), *head.values()) if load is not None])
+        calm = [number for number in both if all(load is None or load <= most for load in (base[number], head[number]))]
+        return calm if len(calm) >= LEAST_CALM else both
 
     def phases(self) -> tuple[Mapping[str, float], Mapping[str, float]] | None:
         """Seconds of each phase of a step on the base and on the head, for steps of the same size as in `rounds`; None

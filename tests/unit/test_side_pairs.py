@@ -1,0 +1,60 @@
+"""Pairs of processes: which rounds count beside other programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from tests.unit.gate_samples import ROUNDS, side
+
+from bottleneck_doctor.documents.report import Surroundings
+from bottleneck_doctor.measure.side_pairs import PairSample, SideSample
+
+CALM = (0.02, 0.0, 0.05)
+
+
+def beside(sample: SideSample, wanted: Sequence[float | None], slow: Sequence[float] = (1.0,) * ROUNDS) -> SideSample:
+    """One process whose windows were beside programs that wanted so many of two CPUs, and took longer by a factor."""
+    windows = [
+        replace(window, around=Surroundings(cpus=2.0, others_wanted=load), seconds=window.seconds * times)
+        for window, load, times in zip(sample.windows, wanted, slow, strict=True)
+    ]
+    return replace(sample, windows=windows)
+
+
+def ratio(base: SideSample, head: SideSample) -> float:
+    return math.exp(PairSample(number=1, base=base, head=head).ratio().log)
+
+
+@pytest.mark.parametrize("place", range(ROUNDS))
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_round_that_a_passing_neighbour_disturbed_does_not_count(place: int, which: int) -> None:
+    loads, slow = list(CALM), [1.0] * ROUNDS
+    loads[place], slow[place] = 1.5, 20.0
+    sides = [beside(side(0.10), CALM), beside(side(0.08), CALM)]
+    sides[which] = beside(side((0.10, 0.08)[which]), loads, slow)
+    pair = PairSample(number=1, base=sides[0], head=sides[1])
+    assert len(pair.rounds()) == ROUNDS - 1
+    assert math.exp(pair.ratio().log) == pytest.approx(0.8)
+
+
+def test_the_load_alone_decides_and_not_how_slow_a_window_was() -> None:
+    stalled = beside(side(0.08), CALM, (1.0, 5.0, 1.0))
+    assert ratio(beside(side(0.10), CALM), stalled) > 1.5
+    loaded = beside(side(0.08), (0.02, 1.5, 0.05))
+    assert len(PairSample(number=1, base=beside(side(0.10), CALM), head=loaded).rounds()) == ROUNDS - 1
+
+
+@pytest.mark.parametrize(
+    "loads", [(1.5, 1.5, 1.5), (1.5, 0.0, 1.5), (None, None, None)], ids=["stays", "comes and goes", "not seen"]
+)
+def test_what_is_there_most_of_the_time_belongs_to_the_machine(loads: Sequence[float | None]) -> None:
+    base, head = beside(side(0.10), loads), beside(side(0.08), loads)
+    assert len(PairSample(number=1, base=base, head=head).rounds()) == ROUNDS
+
+
+def test_all_rounds_count_where_too_few_would_be_left() -> None:
+    base, head = beside(side(0.10), (1.5, 0.0, 0.0)), beside(side(0.08), (0.0, 1.5, 0.0))
+    assert len(PairSample(number=1, base=base, head=head).rounds()) == ROUNDS
