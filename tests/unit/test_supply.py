@@ -92,6 +92,15 @@ def test_it_never_says_of_a_loop_that_waits_that_it_does_not(compute: float, loa
     assert 1 - compute / truth(compute, load, workers) < 2 * HARDLY
 
 
+def test_starts_of_epochs_that_bring_less_than_is_worth_trying_are_no_reason_for_faster_loading() -> None:
+    _, seen = looked_at(2.0, 0.1, 2)
+    assert seen.no_reason
+    for start, none in ((0.012, True), (0.018, True), (0.025, False)):
+        assert replace(seen, epoch_start=start).no_reason is none
+    # Within an epoch, one short window says less.
+    assert not replace(seen, wait=0.012).no_reason
+
+
 @given(**LOOPS, tried=st.integers(0, 8), prefetch=st.integers(1, 8))
 def test_a_short_lead_in_times_what_a_long_one_would(
     compute: float, load: float, workers: int, tried: int, prefetch: int

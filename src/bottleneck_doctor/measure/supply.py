@@ -18,6 +18,9 @@ from bottleneck_doctor.runtime.wire.messages import Found
 
 HARDLY = 0.01
 """If waiting takes less than this part of the time, faster loading is not tried: half of the gain worth trying for."""
+TOO_LITTLE = 0.019
+"""If waiting and the starts of epochs take less than this part of the time together, faster loading brings less than is
+worth trying: training without both would be less than 1.02 times as fast."""
 SMALL = 0.05
 """If waiting takes less than this part of the time, no loading brings much."""
 WAITING = 0.15
@@ -68,7 +71,7 @@ class Supply:
     @property
     def no_reason(self) -> bool:
         """Whether faster loading can't pay: neither steps nor the starts of epochs wait for batches."""
-        return self.keeps_up and self.waiting < HARDLY
+        return self.keeps_up and self.waiting < TOO_LITTLE
 
     @property
     def waiting(self) -> float:
