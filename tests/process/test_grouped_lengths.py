@@ -137,7 +137,7 @@ trainer.train()
 def test_the_trainers_own_argument_is_written(guest: StartGuest, tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     script = guest(TRAINER, str(tmp_path / "out"))
-    found = script.found(60)
+    found = script.found()
     assert found.facts["grouped_lengths"]["part"] == '["input_ids"]'
     done = script.window(ON, lead_in=2, steps=8)
     assert (done.status, done.effect) == ("ok", {"grouped_lengths": True})

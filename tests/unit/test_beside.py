@@ -102,6 +102,23 @@ def test_where_nothing_leads_by_much_pairs_get_time_that_nobody_set(speeds: dict
     assert [text for text, _ in made.machine.noted if text.startswith("Nothing leads by much so far. To measure ")]
 
 
+@pytest.mark.parametrize(
+    ("kernel", "speeds", "first"),
+    [(0.3, {}, True), (0.15, {}, False), (0.3, {"num_workers=2": 1.3}, False)],
+    ids=["the kernel takes much", "the kernel takes little", "something leads"],
+)
+def test_pairs_that_promise_most_come_before_other_processes(
+    kernel: float, speeds: dict[str, float], first: bool
+) -> None:
+    started = {VARIABLE: Training(step=0.008, wait=0.2)}
+    made = Examined(Machine(wait=0.2, kernel=kernel, started_with=started, speeds=speeds))
+    in_pairs = [each.started for each in made.result.windows if each.label == KEEPS]
+    others = [each.started for each in made.result.windows if each.label == labels.BASELINE and each.session > 1]
+    assert len(in_pairs) == PAIRS * ROUNDS
+    assert others
+    assert (max(in_pairs) < min(others)) is first
+
+
 def test_neither_where_something_leads_by_much_nor_where_the_user_set_the_time() -> None:
     for made in (among_others({"intra_op_threads=1": 1.6}), among_others({}, budget=250.0)):
         assert pairs_of(made, KEEPS) == 0

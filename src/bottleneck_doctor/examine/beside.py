@@ -22,9 +22,9 @@ from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.examine import telling, time_wanted
-from bottleneck_doctor.examine.likeliest import LOST
+from bottleneck_doctor.examine.likeliest import LARGE, LOST
 from bottleneck_doctor.examine.pair_costs import BURN_IN_WINDOWS, PAIRS, ROUNDS, one_pair
-from bottleneck_doctor.examine.selection import Selection
+from bottleneck_doctor.examine.selection import WORTH_IT, Selection
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.budget import Allowance
 from bottleneck_doctor.measure.costs import Costs
@@ -74,6 +74,8 @@ class Beside:
         self._known: Costs | None = None
         self._looked: tuple[float, float] | None = None
         """A time, and for how many seconds the kernel had worked for the process by then."""
+        self._ceiling = 1.0
+        """How many times as fast training would be if the kernel took no time."""
 
     # -- what can pay --------------------------------------------------------------------------------------------------
 
@@ -87,17 +89,22 @@ class Beside:
 
         All settings are measured at once if memory and time allow, otherwise fewer; then a setting that clearly loses
         makes room for the next. `known`: what windows of the training as written cost. `alone`: nothing else will be
-        measured any more. `spare`: seconds that may be added to the budget for them.
+        measured any more. `spare`: seconds that may be added to the budget for them; twice as many if they promise more
+        than all that was measured.
         """
         budget = self._starter.budget
         kernel = self._kernel_seconds(live)
         if self._looked is not None and kernel is not None and budget.now() > self._looked[0]:
             since, before = self._looked
-            self._selection.heed_kernel(min(1.0, max(0.0, kernel - before) / (budget.now() - since)))
+            share = min(1.0, max(0.0, kernel - before) / (budget.now() - since))
+            self._selection.heed_kernel(share)
+            self._ceiling = 1 / max(1e-9, 1 - share)
         settings = len(self._selection.to_start())
         if not settings or live.session.ranks:
             return
         self._known = known
+        if self._promise_most():
+            alone, spare = True, 2 * spare
         most = (1.0 if alone else MOST_OF_THE_TIME) * budget.left()
         here = min(settings, self._most_at_once(live))
         designs = Design(here, ROUNDS), Design(here, LEAST_ROUNDS), Design(1, LEAST_ROUNDS)
@@ -113,6 +120,13 @@ class Beside:
                 seconds = (PAIRS + settings - design.at_once) * pair
                 self._allowance = budget.reserve(min(most + lacking, seconds), inside=True)
                 return
+
+    def comes_first(self) -> bool:
+        """Whether pairs promise more than all that was measured so far, and were not measured yet."""
+        return self._allowance is not None and self._promise_most()
+
+    def _promise_most(self) -> bool:
+        return self._ceiling >= LARGE and self._selection.measured.fastest(WORTH_IT) is None
 
     def _pair_seconds(self, design: Design) -> float:
         """About how many seconds a pair takes, with the start of its processes."""
@@ -142,9 +156,10 @@ class Beside:
         ruled out. `patience`: as for `Starter.live`."""
         if self._allowance is None:
             return
-        with self._allowance.charged():
-            self._pairs(self._allowance, as_written, patience)
-        self._allowance.give_back()
+        allowance, self._allowance = self._allowance, None
+        with allowance.charged():
+            self._pairs(allowance, as_written, patience)
+        allowance.give_back()
 
     def _pairs(self, allowance: Allowance, as_written: Side, patience: Callable[[], float]) -> None:
         waiting = {labels.key_of(setting): dict(setting) for setting in self._selection.to_start()}

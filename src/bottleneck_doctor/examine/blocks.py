@@ -19,7 +19,6 @@ from bottleneck_doctor.examine.warming import Warming
 from bottleneck_doctor.explain.explainer import Explainer
 from bottleneck_doctor.knobs import replay
 from bottleneck_doctor.measure import burn_in, schedule, steps_left
-from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.quiet import Quiet
@@ -83,9 +82,7 @@ class Blocks:
 
     def held(self) -> int:
         """Sessions that hold a comparison."""
-        return len(
-            {window.session for window in self._measured.windows if ev.usable(window) and window.label != BASELINE}
-        )
+        return len(self._measured.comparing())
 
     def least_session(self) -> float:
         """Seconds that another session needs at least to measure something."""
@@ -114,8 +111,15 @@ class Blocks:
             self.interim.is_not_enough()
             return
         probes = self._next_probes()
-        evidence = looks.evidence_of(self.selection, self.beside)
-        self.interim.look(evidence, self._fitting.coming(probes), probes, more=more)
+        self.interim.look(
+            looks.evidence_of(self.selection, self.beside), self._fitting.coming(probes), probes, more=more
+        )
+
+    def look_on(self, as_written: Side, patience: Callable[[], float]) -> None:
+        """Take an interim look. Then measure pairs of processes, if they promise more than all that was measured."""
+        self.look()
+        if self.beside.comes_first():
+            self.measure_beside(as_written, patience)
 
     def measure_beside(self, as_written: Side, patience: Callable[[], float]) -> None:
         """Measure pairs of processes, if time was reserved for them. Then take another interim look, which includes

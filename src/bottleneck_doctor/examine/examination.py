@@ -143,7 +143,7 @@ class _Examination:
             if self.blocks is not None and self.blocks.lifetime.lives >= MOST_SHORT_LIVES and not self.blocks.held():
                 return
             if self.blocks is not None and self._has_baseline():
-                self.blocks.look()
+                self.blocks.look_on(self._side(), self._patience)
 
     def _gathered(self) -> int:
         return 0 if self.blocks is None else self.blocks.selection.measured.gathered()

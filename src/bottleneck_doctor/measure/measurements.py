@@ -55,6 +55,10 @@ class Measurements:
         """Whether a window of the training as written was counted."""
         return any(pairing.usable(window) and window.label == BASELINE for window in self.windows)
 
+    def comparing(self) -> set[int]:
+        """The processes that hold a comparison."""
+        return {each.session for each in self.windows if pairing.usable(each) and each.label != BASELINE}
+
     def gathered(self) -> int:
         """How many windows have shown something."""
         told = sum(window.status == "ok" and window.mode not in pairing.COUNTED for window in self.windows)

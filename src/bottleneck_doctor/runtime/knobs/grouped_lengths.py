@@ -73,7 +73,7 @@ class GroupedLengths(Knob):
     @classmethod
     def shape(cls, value: Any, loader: Any) -> None:
         rows = _looked_at[0] if _looked_at else None
-        if value and rows is not None and len(loader.dataset) == rows.count and not _by_kind(loader):
+        if value and rows is not None and len(loader.dataset) == rows.size and not _by_kind(loader):
             loader.__dict__["batch_sampler"] = Grouped(loader.batch_sampler, rows.batches)
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
@@ -116,9 +116,9 @@ def _by_batches(seen: Sequence[Padding]) -> str:
 
 
 class Rows(NamedTuple):
-    """A dataset of `count` rows. `batches` gives some of them without end, grouped by length."""
+    """A dataset of so many rows (`size`). `batches` gives some of them without end, grouped by length."""
 
-    count: int
+    size: int
     batches: Iterator[List[int]]
 
 
