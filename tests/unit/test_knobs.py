@@ -27,7 +27,9 @@ SOURCE = Path(bottleneck_doctor.__file__).parent
 def test_a_knob_is_called_as_its_file_is_on_both_sides() -> None:
     own, guest = ({path.stem for path in (SOURCE / room).glob("[a-z]*.py")} for room in ("knobs", "runtime/knobs"))
     assert {each.name for each in all_knobs()} == own
-    assert {each.name for each in all_knobs() if each.layer != "session"} == guest == set(guests.registry())
+    assert {each.name for each in all_knobs() if each.layer != "session"} <= guest == set(guests.registry())
+    # Of what a process is started with, the guest may tell what was seen.
+    assert guest <= own
 
 
 @pytest.mark.parametrize("spec", [each for each in all_knobs() if each.layer != "session"], ids=lambda each: each.name)

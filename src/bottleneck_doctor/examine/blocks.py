@@ -67,8 +67,6 @@ class Blocks:
         self._ceilings_known = False
         self._fitting = Fitting(selection, prober.costs, starter, sessions, self.lifetime)
 
-    # -- what there is -------------------------------------------------------------------------------------------------
-
     def wanted(self) -> bool:
         """Whether another session is planned, and would measure something."""
         return self.interim.sure_after is None and self._planned()
