@@ -152,7 +152,9 @@ class OnlyPictures(Pictures):
 
 
 @pytest.mark.parametrize("kind", [Masked, OnlyPictures])
-def test_a_chain_is_given_its_values_by_name(kind: Any) -> None:
+def test_a_chain_is_given_its_values_by_name(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Beside other tests, what is opened may seem to take no time.
+    monkeypatch.setattr(cached_inputs, "LEAST_SHARE", 0.0)
     data = kind(by_name())
     alone = kind(by_name())
     loader: Any = DataLoader(data, batch_size=2)
