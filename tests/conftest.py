@@ -45,6 +45,7 @@ HARDLY_MEASURING = {
     "test_flood.py",
     "test_forked_workers.py",
     "test_found.py",
+    "test_grouped_lengths.py",
     "test_handles.py",
     "test_kills.py",
     "test_lines.py",

@@ -110,6 +110,7 @@ def test_a_loop_that_repeats_otherwise_than_expected_is_found_as_it_is(tmp_path:
     assert found_in(tmp_path, ACCUMULATED, wrong).period == 4
 
 
+@pytest.mark.slow(together=True)
 def test_a_loop_without_a_loader_is_not_waited_for_again(tmp_path: Path) -> None:
     first = found_in(tmp_path, BARE, None)
     assert (first.has_loader, first.period, first.periodic) == (False, 1, True)

@@ -78,6 +78,7 @@ def test_a_window_computes_on_less_padding(guest: StartGuest, workers: str) -> N
     assert max(step[1], step[3]) < 0.024
 
 
+@pytest.mark.slow(together=True)
 def test_the_edited_program_takes_every_row_once_in_batches_with_less_padding(
     guest: StartGuest, tmp_path: Path
 ) -> None:

@@ -125,6 +125,7 @@ note("classes", data.classes)
 )
 
 
+@pytest.mark.slow(together=True)
 def test_pictures_of_a_folder_are_opened_by_a_function_that_decodes_less(guest: StartGuest, tmp_path: Path) -> None:
     script = guest(FOLDER)
     found = script.found()

@@ -147,7 +147,7 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 PATHS = {name: _paths(document) for name, document in DOCUMENTS.items()}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data())
 def test_a_damaged_report_is_drawn_or_refused(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(DOCUMENTS)))
