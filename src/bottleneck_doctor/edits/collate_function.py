@@ -10,7 +10,7 @@ import libcst as cst
 from bottleneck_doctor.edits import arguments
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.loader_target import POSITIONS, loader_calls
-from bottleneck_doctor.edits.module_level import defined_above, of_the_module
+from bottleneck_doctor.edits.module_level import defined_above, imports_torch, of_the_module
 from bottleneck_doctor.edits.tree import Edit, SourceTree, code, dotted, put
 
 DEFAULT = "torch.utils.data.default_collate"
@@ -60,8 +60,7 @@ class Collating:
 def _collate(tree: SourceTree, given: cst.BaseExpression | None) -> str | None:
     """What makes a batch as it is now, as it can be written at the top of the module; None where that is not seen."""
     if given is None:
-        plain = [alias for node in tree.nodes(cst.Import) for alias in node.names if alias.asname is None]
-        return DEFAULT if any(alias.evaluated_name.split(".")[0] == "torch" for alias in plain) else None
+        return DEFAULT if imports_torch(tree) else None
     text = dotted(given)
     return text if text and text.split(".")[0] in of_the_module(tree) else None
 

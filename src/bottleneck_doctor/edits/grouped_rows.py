@@ -3,25 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import libcst as cst
 
 from bottleneck_doctor.edits import arguments
 from bottleneck_doctor.edits.diff import ChangeText
-from bottleneck_doctor.edits.loader_dataset import free_name, in_loop, may_have_lines_above, moved_out
-from bottleneck_doctor.edits.loader_target import POSITIONS, loader_calls
-from bottleneck_doctor.edits.module_level import defined_above
+from bottleneck_doctor.edits.loader_dataset import in_loop, moved_out, named_above
+from bottleneck_doctor.edits.loader_target import POSITIONS, Given, given_by_name, loader_calls
+from bottleneck_doctor.edits.module_level import defined_above, imports_torch
 from bottleneck_doctor.edits.tree import Edit, SourceTree, code, constant, has_comment, put
 
 NAME = "GroupedByLength"
-DATASET_NAMES = ("dataset", "train_dataset", "rows", "train_rows")
-"""Names for a dataset that is made inside of the call, and has to be named twice."""
 _INSTEAD = ("batch_size", "shuffle", "drop_last")
 """Arguments that the sampler is given in the place of the loader."""
+_POSITIONS = POSITIONS[:3]
+"""What a call may give without a name: the dataset, and what the sampler is given instead."""
 _OTHERS = ("sampler", "batch_sampler", "generator")
 """Arguments that say in another way which rows come, or from which random numbers."""
-Given = Mapping[str, cst.BaseExpression]
 
 
 def grouped_rows_change(source: str, line: int, part: str) -> ChangeText | None:
@@ -30,11 +29,11 @@ def grouped_rows_change(source: str, line: int, part: str) -> ChangeText | None:
     this is certain."""
     tree = SourceTree.parse(source)
     calls = [] if tree is None else loader_calls(tree, line)
-    if tree is None or len(calls) != 1 or tree.says(NAME) or not _knows_torch(tree):
+    if tree is None or len(calls) != 1 or tree.says(NAME) or not imports_torch(tree):
         return None
     call = calls[0]
-    given = _given(call)
-    if given is None or in_loop(tree, call) or has_comment(call):
+    given = given_by_name(call)
+    if given is None or _positional(call) > len(_POSITIONS) or in_loop(tree, call) or has_comment(call):
         return None
     if any(name in given and constant(given[name]) != (None,) for name in _OTHERS) or not _shuffles(given):
         return None
@@ -44,29 +43,20 @@ def grouped_rows_change(source: str, line: int, part: str) -> ChangeText | None:
     dataset, above = code(given["dataset"]), dict[cst.CSTNode, list[str]]()
     edits: dict[cst.CSTNode, Edit] = {}
     if not isinstance(given["dataset"], (cst.Name, cst.Attribute)):
-        named, statement = free_name(tree, DATASET_NAMES), tree.statement(call)
-        if named is None or statement is None or not may_have_lines_above(tree, call):
+        named = named_above(tree, call)
+        if named is None:
             return None
-        above[statement] = [f"{named} = {moved_out(tree, given['dataset'], call)}"]
-        edits[given["dataset"]] = put(cst.Name(named))
-        dataset = named
+        dataset, statement = named
+        above[statement] = [f"{dataset} = {moved_out(tree, given['dataset'], call)}"]
+        edits[given["dataset"]] = put(cst.Name(dataset))
     sampler = cst.parse_expression(f"{NAME}({dataset}, {code(given['batch_size'])})")
     edits[call] = lambda made: _with_sampler(tree, made, call, sampler)
     return defined_above(tree, call, _sampler(tree, part, drop_last == (True,)), edits, above)
 
 
-def _knows_torch(tree: SourceTree) -> bool:
-    plain = [alias for node in tree.nodes(cst.Import) for alias in node.names if alias.asname is None]
-    return any(alias.evaluated_name.split(".")[0] == "torch" for alias in plain)
-
-
-def _given(call: cst.Call) -> Given | None:
-    """The arguments by name; None where some are unpacked from elsewhere."""
-    positional = [each.value for each in call.args if each.keyword is None]
-    if any(each.star for each in call.args) or len(positional) > len(("dataset", "batch_size", "shuffle")):
-        return None
-    named = {each.keyword.value: each.value for each in call.args if each.keyword is not None}
-    return dict(zip(POSITIONS, positional, strict=False)) | named
+def _positional(call: cst.Call) -> int:
+    """How many arguments stand without a name."""
+    return sum(each.keyword is None for each in call.args)
 
 
 def _shuffles(given: Given) -> bool:
@@ -75,8 +65,7 @@ def _shuffles(given: Given) -> bool:
 
 def _with_sampler(tree: SourceTree, made: cst.CSTNode, call: cst.Call, sampler: cst.BaseExpression) -> cst.CSTNode:
     assert isinstance(made, cst.Call)
-    positional = sum(each.keyword is None for each in made.args)
-    fewer = arguments.without(arguments.without_places(made, range(positional - 1, 0, -1)), _INSTEAD)
+    fewer = arguments.without(arguments.without_places(made, range(_positional(made) - 1, 0, -1)), _INSTEAD)
     return arguments.with_more(tree, fewer, {"batch_sampler": sampler}, place=call)
 
 

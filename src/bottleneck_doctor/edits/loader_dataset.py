@@ -9,8 +9,10 @@ import libcst as cst
 
 from bottleneck_doctor.edits import arguments
 from bottleneck_doctor.edits.loader_target import TRAINERS, loader_calls
-from bottleneck_doctor.edits.tree import LOOPS, SCOPES, Edit, SourceTree, code, constant, last_name, written
+from bottleneck_doctor.edits.tree import LOOPS, SCOPES, Edit, SourceTree, Statement, code, constant, last_name, written
 
+_NAMES = ("dataset", "train_dataset", "rows", "train_rows")
+"""Names for a dataset that is made inside of the call, and has to be named twice."""
 _OF_TRAINERS = "train_dataset"
 _APART = (cst.Lambda, cst.CompFor, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp, cst.IfExp)
 """In these, a line above the statement would run at another time than the call, or without its names."""
@@ -121,6 +123,15 @@ def may_have_lines_above(tree: SourceTree, call: cst.Call) -> bool:
 def free_name(tree: SourceTree, names: Sequence[str]) -> str | None:
     """The first of these names that the file has nowhere."""
     return next((name for name in names if not tree.says(name)), None)
+
+
+def named_above(tree: SourceTree, call: cst.Call) -> tuple[str, Statement] | None:
+    """A name that the dataset of a call can be given by a line above a statement, and that statement; None where there
+    may be no such line."""
+    named, statement = free_name(tree, _NAMES), tree.statement(call)
+    if named is None or statement is None or not may_have_lines_above(tree, call):
+        return None
+    return named, statement
 
 
 def _inside(tree: SourceTree, call: cst.Call) -> list[cst.CSTNode]:

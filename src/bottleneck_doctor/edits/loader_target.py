@@ -29,6 +29,8 @@ POSITIONS = (
 )
 """Order of positional parameters of `torch.utils.data.DataLoader`, from torch 1.0 to now."""
 
+Given = dict[str, cst.BaseExpression]
+"""What a call of the DataLoader is given, by name."""
 _LOADER_KEYWORDS = frozenset(POSITIONS[1:]) | {"prefetch_factor", "persistent_workers", "pin_memory_device", "in_order"}
 _OF_TRAINING = ("num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "drop_last")
 
@@ -292,3 +294,12 @@ def _is_imported(made: Expression, library: str, name: str = "") -> bool:
         if node.module is not None and dotted(node.module).split(".")[0] == library
         for alias in names_of(node)
     )
+
+
+def given_by_name(call: cst.Call) -> Given | None:
+    """The arguments of a call of the DataLoader; None where some are unpacked from elsewhere."""
+    positional = [each.value for each in call.args if each.keyword is None]
+    if any(each.star for each in call.args) or len(positional) > len(POSITIONS):
+        return None
+    named = {each.keyword.value: each.value for each in call.args if each.keyword is not None}
+    return dict(zip(POSITIONS, positional, strict=False)) | named

@@ -25,6 +25,12 @@ def of_the_module(tree: SourceTree) -> set[str]:
     return made
 
 
+def imports_torch(tree: SourceTree) -> bool:
+    """Whether torch can be written by its name."""
+    plain = [alias for node in tree.nodes(cst.Import) for alias in node.names if alias.asname is None]
+    return any(alias.evaluated_name.split(".")[0] == "torch" for alias in plain)
+
+
 def defined_above(
     tree: SourceTree,
     node: cst.CSTNode,

@@ -7,16 +7,13 @@ import libcst as cst
 
 from bottleneck_doctor.edits.arguments import LONGEST_LINE
 from bottleneck_doctor.edits.diff import ChangeText, as_change
-from bottleneck_doctor.edits.loader_dataset import free_name, may_have_lines_above
-from bottleneck_doctor.edits.loader_target import POSITIONS, loader_calls
+from bottleneck_doctor.edits.loader_dataset import named_above
+from bottleneck_doctor.edits.loader_target import Given, given_by_name, loader_calls
 from bottleneck_doctor.edits.tree import Edit, SourceTree, code, constant, dotted, has_comment, names_of, put
 
 REPLACED = frozenset({"batch_size", "shuffle", "sampler", "batch_sampler", "drop_last"})
 """Arguments that say which rows a batch holds: the sampler says so alone."""
-DATASET_NAMES = ("dataset", "train_dataset", "rows", "train_rows")
-"""Names for a dataset that is made inside of the call, and has to be named twice."""
 MODULE = "torch.utils.data"
-Given = dict[str, cst.BaseExpression]
 
 
 def whole_batches_change(source: str, line: int) -> ChangeText | None:
@@ -27,7 +24,7 @@ def whole_batches_change(source: str, line: int) -> ChangeText | None:
     if tree is None or len(calls) != 1:
         return None
     call = calls[0]
-    given, prefix = _given(call), dotted(call.func).removesuffix("DataLoader")
+    given, prefix = given_by_name(call), dotted(call.func).removesuffix("DataLoader")
     if given is None or "dataset" not in given or "collate_fn" in given or has_comment(call):
         return None
     if prefix and not prefix.endswith("."):
@@ -35,10 +32,11 @@ def whole_batches_change(source: str, line: int) -> ChangeText | None:
     written = {name: code(node) for name, node in given.items()}
     dataset, above = written["dataset"], {}
     if not isinstance(given["dataset"], (cst.Name, cst.Attribute)) and _needs_dataset(given):
-        named, statement = free_name(tree, DATASET_NAMES), tree.statement(call)
-        if named is None or statement is None or not may_have_lines_above(tree, call):
+        named = named_above(tree, call)
+        if named is None:
             return None
-        dataset, above = named, {statement: [f"{named} = {written['dataset']}"]}
+        dataset, statement = named
+        above = {statement: [f"{dataset} = {written['dataset']}"]}
     sampler = _sampler(given, written, dataset, prefix)
     if sampler is None:
         return None
@@ -52,15 +50,6 @@ def whole_batches_change(source: str, line: int) -> ChangeText | None:
         edits.update(imported)
     edited = tree.edited(edits, above)
     return None if edited is None else as_change(source, edited, tree.lines(call)[0], "")
-
-
-def _given(call: cst.Call) -> Given | None:
-    """The arguments by name; None where some are unpacked from elsewhere."""
-    positional = [each.value for each in call.args if each.keyword is None]
-    if any(each.star for each in call.args) or len(positional) > len(POSITIONS):
-        return None
-    named = {each.keyword.value: each.value for each in call.args if each.keyword is not None}
-    return dict(zip(POSITIONS, positional, strict=False)) | named
 
 
 def _is(node: cst.BaseExpression | None, *values: object) -> bool:
