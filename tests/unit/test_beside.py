@@ -11,11 +11,11 @@ from tests.unit.made_up_machine import Examined, Machine, Training
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import FixOutcome
-from bottleneck_doctor.examine.beside import LEAST_ROUNDS
 from bottleneck_doctor.examine.pair_costs import PAIRS, ROUNDS
 from bottleneck_doctor.examine.time_wanted import LONGEST
 from bottleneck_doctor.fixes import allocator as fix
 from bottleneck_doctor.knobs import allocator
+from bottleneck_doctor.measure.side_pairs import LEAST_ROUNDS
 
 KEEPS = labels.key_of({allocator.NAME: allocator.KEEPS})
 VARIABLE = next(iter(allocator.KEEPING))

@@ -29,14 +29,12 @@ from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.budget import Allowance
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.side_by_side import SideBySide, turns
-from bottleneck_doctor.measure.side_pairs import PairSample, SideSample
+from bottleneck_doctor.measure.side_pairs import LEAST_ROUNDS, PairSample, SideSample
 from bottleneck_doctor.measure.starter import Broken, Live, Side, Starter
 from bottleneck_doctor.protection.protector import Protector, protecting
 from bottleneck_doctor.statistics.speedups import Observation
 from bottleneck_doctor.wording import words
 
-LEAST_ROUNDS = 2
-"""Rounds that a pair needs at least to count."""
 WINDOW_SECONDS = 0.7
 """What a window's timed part aims at."""
 MEMORY_TO_SPARE = 1.2
@@ -89,8 +87,8 @@ class Beside:
 
         All settings are measured at once if memory and time allow, otherwise fewer; then a setting that clearly loses
         makes room for the next. `known`: what windows of the training as written cost. `alone`: nothing else will be
-        measured any more. `spare`: seconds that may be added to the budget for them; twice as many if they promise more
-        than all that was measured.
+        measured any more. `spare`: seconds that may be added to the budget at all. All of them are for these settings
+        if they promise more than what was measured, and else a half.
         """
         budget = self._starter.budget
         kernel = self._kernel_seconds(live)
@@ -103,12 +101,12 @@ class Beside:
         if not settings or live.session.ranks:
             return
         self._known = known
-        if self._promise_most():
-            alone, spare = True, 2 * spare
-        most = (1.0 if alone else MOST_OF_THE_TIME) * budget.left()
+        first = self._promise_most()
+        most = (1.0 if alone or first else MOST_OF_THE_TIME) * budget.left()
+        more = spare if first else spare / 2
         here = min(settings, self._most_at_once(live))
         designs = Design(here, ROUNDS), Design(here, LEAST_ROUNDS), Design(1, LEAST_ROUNDS)
-        for added, design in itertools.product(sorted({0.0, spare}), designs):
+        for added, design in itertools.product(sorted({0.0, more}), designs):
             pair = self._pair_seconds(design)
             lacking = max(0.0, PAIRS * pair - most)
             if 0 < design.at_once <= here and lacking <= added:

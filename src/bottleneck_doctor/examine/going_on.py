@@ -35,9 +35,9 @@ def askable(budget: Budget, *, asked: bool) -> float:
 
 
 def for_pairs(selection: Selection, budget: Budget, *, asked: bool) -> float:
-    """Seconds that may be asked for pairs of processes, once the first process is done: half of what may be asked for
-    at all. None where something leads by much; elsewhere what pairs measure may be most of what helps."""
-    return 0.0 if Leading.of(selection).speed >= LARGE else askable(budget, asked=asked) / 2
+    """Seconds of which some may be asked for pairs of processes, once the first process is done: all that may be asked
+    for. None where something leads by much; elsewhere what pairs measure may be most of what helps."""
+    return 0.0 if Leading.of(selection).speed >= LARGE else askable(budget, asked=asked)
 
 
 def kept(budget: Budget, processes: int, start_seconds: float, windows_seconds: float, *, asked: bool) -> float:

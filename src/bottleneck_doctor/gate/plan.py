@@ -7,13 +7,14 @@ import random
 from typing import Literal
 
 from bottleneck_doctor.gate.decide import LEAST_PAIRS
+from bottleneck_doctor.measure import side_pairs
 
 Name = Literal["base", "head"]
 
 WINDOW_SECONDS = 0.7
 """The intended length of a window's timed part. Processes differ more than windows do, so windows are short and pairs
 many."""
-LEAST_ROUNDS, MOST_ROUNDS = 2, 10
+LEAST_ROUNDS, MOST_ROUNDS = side_pairs.LEAST_ROUNDS, 10
 USUAL_SECONDS = 4.0
 """What the windows of a pair take together if starting takes less than that."""
 BESIDE_PAIRS = 1.15

@@ -100,7 +100,7 @@ def elements_a_sample(window: Window) -> float | None:
 
 def _most_calm(windows: Iterable[Window]) -> float:
     """The highest load beside which a window is calm, as these windows show it."""
-    return neighbours.most_calm([load for each in windows if usable(each) and (load := load_beside(each)) is not None])
+    return neighbours.most_calm(load_beside(each) for each in windows if usable(each))
 
 
 class _Covariates:
@@ -108,15 +108,15 @@ class _Covariates:
     sessions. That includes windows that were disturbed and repeated.
 
     What few disturbed windows show does not hold between calm ones: threads that wait for one another, where another
-    program keeps a core busy, may take twenty times as long. So there is a second fit, of the windows that `most_calm`
-    lets pass, for pairs of these alone.
+    program keeps a core busy, may take twenty times as long. So there is a second fit, of the calm windows, for pairs
+    of these alone.
     """
 
     _KINDS = (load_beside, elements_a_sample)
     _STEEPEST = (neighbours.STEEPEST, STEEPEST_SIZE)
 
-    def __init__(self, windows: Sequence[Window], per_step: float, most_calm: float) -> None:
-        self._most_calm = most_calm
+    def __init__(self, windows: Sequence[Window], per_step: float) -> None:
+        self._most_calm = _most_calm(windows)
         mine = {
             index: window
             for index, window in enumerate(windows)
@@ -145,8 +145,7 @@ class _Covariates:
 
     def is_calm(self, window: Window) -> bool:
         """Whether other programs did not want much more than usual meanwhile, as far as that was seen."""
-        load = load_beside(window)
-        return load is None or load <= self._most_calm
+        return neighbours.is_calm(load_beside(window), self._most_calm)
 
     def growth(self, kind: Callable[[Window], float | None]) -> float:
         """The slope of one of the covariates."""
@@ -181,8 +180,7 @@ class _Covariates:
 def growth_with_size(windows: Sequence[Window]) -> float:
     """By how much the log cost of a step as written grows with the log of its batch's size; 0 if that is not known, or
     if batches are all alike."""
-    covariates = _Covariates(windows, samples_per_step(windows), _most_calm(windows))
-    return covariates.growth(elements_a_sample)
+    return _Covariates(windows, samples_per_step(windows)).growth(elements_a_sample)
 
 
 def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
@@ -195,7 +193,7 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
     per_step = samples_per_step(counted)
     # What starting workers costs is known before a process is warm, and later they may go on from window to window.
     overheads = _epoch_overheads([each for each in windows if each.status in ("ok", "discarded")])
-    covariates = _Covariates(windows, per_step, _most_calm(windows))
+    covariates = _Covariates(windows, per_step)
     made: list[Pair] = []
     for session in sorted({window.session for window in counted}):
         mine = [window for window in counted if window.session == session]
@@ -258,7 +256,7 @@ def undisturbed(made: Sequence[Pair], windows: Iterable[Window]) -> list[Pair]:
     most = _most_calm(windows)
 
     def is_calm(pair: Pair) -> bool:
-        return pair.load is None or pair.load <= most
+        return neighbours.is_calm(pair.load, most)
 
     sessions: dict[str, set[int]] = defaultdict(set)
     for each in filter(is_calm, made):

@@ -15,8 +15,8 @@ from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.statistics import neighbours
 
-LEAST_CALM = 2
-"""Rounds that a pair has at least: from one, nobody knows how far off it is."""
+LEAST_ROUNDS = 2
+"""Rounds that a pair needs at least to count: from one, nobody knows how far off it is."""
 
 
 @dataclass(frozen=True)
@@ -151,9 +151,9 @@ class PairSample:
         left. The load alone decides, never how fast a window was."""
         base, head = self.base.loads(), self.head.loads()
         both = sorted(base.keys() & head.keys())
-        most = neighbours.most_calm([load for load in (*base.values(), *head.values()) if load is not None])
-        calm = [number for number in both if all(load is None or load <= most for load in (base[number], head[number]))]
-        return calm if len(calm) >= LEAST_CALM else both
+        most = neighbours.most_calm((*base.values(), *head.values()))
+        calm = [each for each in both if neighbours.is_calm(base[each], most) and neighbours.is_calm(head[each], most)]
+        return calm if len(calm) >= LEAST_ROUNDS else both
 
     def phases(self) -> tuple[Mapping[str, float], Mapping[str, float]] | None:
         """Seconds of each phase of a step on the base and on the head, for steps of the same size as in `rounds`; None

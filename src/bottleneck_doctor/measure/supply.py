@@ -17,7 +17,7 @@ from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.runtime.wire.messages import Found
 
 HARDLY = 0.01
-"""If waiting takes less than this part of the time, faster loading is not tried: half of the gain worth trying for."""
+"""Steps hardly wait if that takes less than this part of the time: half of the gain worth trying for."""
 TOO_LITTLE = 0.019
 """If waiting and the starts of epochs take less than this part of the time together, faster loading brings less than is
 worth trying: training without both would be less than 1.02 times as fast."""

@@ -9,7 +9,7 @@ others wanted is known in two ways, neither of which can be trusted alone (`want
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 STEEPEST = 4.0
@@ -53,10 +53,17 @@ def disturbed(here: float, usual: Sequence[float]) -> bool:
     return here > most_calm(usual)
 
 
-def most_calm(usual: Sequence[float]) -> float:
-    """The highest load that disturbs no window, if those of comparable windows are `usual`; infinite if there are
-    none."""
-    if not usual:
+def most_calm(usual: Iterable[float | None]) -> float:
+    """The highest load that disturbs no window, if those of comparable windows are `usual`; infinite if none was
+    seen."""
+    seen = [each for each in usual if each is not None]
+    if not seen:
         return math.inf
-    centre = median(usual)
-    return centre + max(DISTURBED, UNUSUAL * median(abs(each - centre) for each in usual))
+    centre = median(seen)
+    return centre + max(DISTURBED, UNUSUAL * median(abs(each - centre) for each in seen))
+
+
+def is_calm(load: float | None, most: float) -> bool:
+    """Whether a window with this load was not disturbed, if `most` is the highest that disturbs none. One whose load
+    was not seen counts as calm."""
+    return load is None or load <= most
