@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, notes, run_plain, write
+from tests.process.reader import READER
 
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.edits.advice import changes_for, edited_files
@@ -22,6 +23,8 @@ FIX = next(fix for fix in catalogue() if fix.id == "grouped-lengths")
 TEXTS = (
     PRELUDE
     + """
+COLUMN_SECONDS = 0.001
+
 class Texts(Rows):
     def __getitem__(self, index):
         return torch.full((4 + index * 37 % 29,), index + 1)
@@ -30,21 +33,9 @@ class Texts(Rows):
 def padded(texts):
     words = nn.utils.rnn.pad_sequence(texts, batch_first=True)
     return {"input_ids": words, "attention_mask": (words != 0).long()}
-
-
-class Reader(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Linear(1, 1)
-
-    def forward(self, words, mask):
-        time.sleep(0.001 * words.shape[1])
-        held = words.float() * mask
-        return self.weight((held.sum(1) / mask.sum(1)).unsqueeze(1) / 400)
-
-
-reader = Reader()
-optimizer = torch.optim.SGD(reader.parameters(), lr=0.01)
+"""
+    + READER
+    + """
 loader = DataLoader(Texts(400, 0.0), batch_size=8, shuffle=True, collate_fn=padded, num_workers=int(sys.argv[1]))
 for epoch in range(2):
     for batch in loader:

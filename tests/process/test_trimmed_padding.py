@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, notes, run_plain, write
+from tests.process.reader import READER
 
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.edits.advice import changes_for, edited_files
@@ -19,27 +20,17 @@ FIX = next(fix for fix in catalogue() if fix.id == "trimmed-padding")
 PADDED = (
     PRELUDE
     + """
+COLUMN_SECONDS = 0.0005
+
 class Padded(Rows):
     def __getitem__(self, index):
         mask = (torch.arange(64) < 4 + index % 5).long()
         words = (index + 1) * mask
         behind = -100 if "--counted" not in sys.argv else 0
         return {"input_ids": words, "attention_mask": mask, "labels": torch.where(mask != 0, words, behind)}
-
-
-class Reader(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Linear(1, 1)
-
-    def forward(self, words, mask):
-        time.sleep(0.0005 * words.shape[1])
-        held = words.float() * mask
-        return self.weight((held.sum(1) / mask.sum(1)).unsqueeze(1) / 400)
-
-
-reader = Reader()
-optimizer = torch.optim.SGD(reader.parameters(), lr=0.01)
+"""
+    + READER
+    + """
 loader = DataLoader(Padded(400, 0.0), batch_size=4, shuffle=True, num_workers=int(sys.argv[1]))
 for epoch in range(2):
     for batch in loader:
