@@ -23,6 +23,17 @@ def test_the_spread_of_windows_is_that_of_the_training_as_written() -> None:
     assert time_wanted.window_spread([*calm, pair(1.6)]) < 0.02, "one wild window says little of the others"
 
 
+def test_what_leads_looks_faster_by_more_than_windows_of_the_same_training_differ() -> None:
+    calm = [pair(1.01), pair(0.99), pair(1.01)]
+    wild = [pair(0.8), pair(1.25), pair(1.3)]
+    for looks, leads_in_calm, leads_in_wild in ((1.05, False, False), (1.3, True, False), (2.5, True, True)):
+        seen = [pair(looks, "fast"), pair(3.0, "ceiling")]
+        assert time_wanted.leads([*calm, *seen], {"fast"}, 1.1) is leads_in_calm
+        assert time_wanted.leads([*wild, *seen], {"fast"}, 1.1) is leads_in_wild
+    often = [pair(1.45, "fast")] * 9
+    assert time_wanted.leads([*wild, *often], {"fast"}, 1.1), "the mean of many windows is surer than one"
+
+
 def test_a_claim_takes_three_processes_and_more_where_it_is_harder() -> None:
     large, small = (time_wanted.processes_for(speed, 0.01, 5) for speed in (2.0, 1.1))
     assert large == 3 < small

@@ -124,7 +124,11 @@ class Beside:
         return self._allowance is not None and self._promise_most()
 
     def _promise_most(self) -> bool:
-        return self._ceiling >= LARGE and self._selection.measured.fastest(WORTH_IT) is None
+        if self._ceiling < LARGE:
+            return False
+        measured = self._selection.measured
+        pairs = pairing.pairs(measured.windows, measured.epoch_batches)
+        return not time_wanted.leads(pairs, measured.tried(), WORTH_IT)
 
     def _pair_seconds(self, design: Design) -> float:
         """About how many seconds a pair takes, with the start of its processes."""
