@@ -18,13 +18,16 @@ from __future__ import annotations
 import argparse
 import codecs
 import contextlib
+import fcntl
 import os
 import pty
 import re
 import shlex
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -50,6 +53,8 @@ UNSEEN = ("__pycache__", ".git")
 """Not compared: what Python caches of modules, and git's own, whose index a mere look at the state refreshes."""
 GRACE = 300.0
 """Seconds beyond the promised ones after which an examination has failed."""
+LINES_AND_COLUMNS = 24, 80
+"""The size of the terminal."""
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 """What moves the cursor or colours on a terminal."""
 SPINNER = re.compile(r"[\u2800-\u28ff]")
@@ -282,7 +287,7 @@ def repository(url: str) -> str:
 
 
 class Watched:
-    """`doctor` with its stderr read as it comes, through a pipe or a terminal."""
+    """`doctor` with its stderr read as it comes, through a pipe; or in a terminal, with all that a user has there."""
 
     def __init__(
         self, command: Sequence[str], folder: Path, environment: dict[str, str], out: IO[bytes], terminal: bool
@@ -291,9 +296,12 @@ class Watched:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.begun = time.monotonic()
         self._read, write = pty.openpty() if terminal else os.pipe()
+        if terminal:
+            fcntl.ioctl(write, termios.TIOCSWINSZ, struct.pack("HHHH", *LINES_AND_COLUMNS, 0, 0))
+        stdin, stdout = (write, write) if terminal else (subprocess.DEVNULL, out)
         try:
             self.process = subprocess.Popen(
-                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=write
+                command, cwd=folder, env=environment, stdin=stdin, stdout=stdout, stderr=write
             )
         finally:
             os.close(write)
@@ -425,7 +433,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep all rows here")
     parser.add_argument("--reports", type=Path, metavar="DIR", help="keep the whole reports here")
     parser.add_argument("--note", default="", metavar="TEXT", help="kept with the row; alone, for a row that is there")
-    parser.add_argument("--terminal", action="store_true", help="watch the progress through a terminal, not a pipe")
+    parser.add_argument("--terminal", action="store_true", help="run it in a terminal, not with pipes")
     parser.add_argument("--again", action="store_true", help="measure anew what the file holds already")
     parser.add_argument("--table", action="store_true", help="measure nothing, print the file's rows as Markdown")
     given = sys.argv[1:]

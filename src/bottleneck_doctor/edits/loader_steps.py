@@ -69,11 +69,11 @@ def of_the_loader(made: Steps, setting: Setting, found: Found, running: Running)
         made.steps.append(_where_made(site, whole_batches_change, f"P{told}", running))
     if listed is not None:
         sentence = _given_a_list(listed)
-        otherwise = f"{sentence[0].upper()}{sentence[1:]}"
+        otherwise = words.capitalised(sentence)
         made.steps.append(_where_made(site, listed_samples_change, otherwise, running))
     if cut is not None:
         names = cut.names(found)
-        otherwise = f"{_TO_LONGEST[0].upper()}{_TO_LONGEST[1:]}"
+        otherwise = words.capitalised(_TO_LONGEST)
 
         def trimmed(text: str, line: int) -> ChangeText | None:
             return trimmed_batches_change(text, line, names)
@@ -81,7 +81,7 @@ def of_the_loader(made: Steps, setting: Setting, found: Found, running: Running)
         made.steps.append(_where_made(site, trimmed, otherwise, running))
     if late is not None:
         sentence = _done_to_batches(*late, found)
-        otherwise = f"{sentence[0].upper()}{sentence[1:]}"
+        otherwise = words.capitalised(sentence)
         edit, value = late
 
         def moved(text: str, line: int) -> ChangeText | None:
@@ -92,7 +92,7 @@ def of_the_loader(made: Steps, setting: Setting, found: Found, running: Running)
     if kept is not None:
         # After the transforms were changed: then the dataset's name is not looked for any more.
         held = kept.of(found)
-        otherwise = f"{_KEPT_INPUTS[0].upper()}{_KEPT_INPUTS[1:]}"
+        otherwise = words.capitalised(_KEPT_INPUTS)
 
         def keeping(text: str, line: int) -> ChangeText | None:
             return kept_inputs_change(text, line, held)
@@ -134,7 +134,7 @@ def grouped_step(part: str | None, found: Found, running: Running) -> Step | Non
     def grouped(text: str, line: int) -> ChangeText | None:
         return grouped_rows_change(text, line, part)
 
-    return _where_made(found.loader_site, grouped, f"{GROUPED[0].upper()}{GROUPED[1:]}.", running)
+    return _where_made(found.loader_site, grouped, f"{words.capitalised(GROUPED)}.", running)
 
 
 _TO_LONGEST = (

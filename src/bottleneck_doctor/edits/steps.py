@@ -185,7 +185,7 @@ def _in_format(name: str, found: Found) -> Step | None:
     return at(
         found.forward_site,
         lambda source, line: None if own else memory_format_change(source, line, name),
-        f"{text[0].upper()}{text[1:]}.",
+        f"{words.capitalised(text)}.",
     )
 
 
@@ -205,7 +205,7 @@ _AHEAD = (
 def _copied_ahead(found: Found) -> Step | None:
     if found.forward_site is None:
         return None
-    return at(found.forward_site, copied_ahead_change, f"{_AHEAD[0].upper()}{_AHEAD[1:]}.")
+    return at(found.forward_site, copied_ahead_change, f"{words.capitalised(_AHEAD)}.")
 
 
 def _formatted(name: str) -> str:
@@ -282,7 +282,7 @@ def _called_after(code: str, library: Site, found: Found) -> Iterator[Step]:
     """A call that has no effect before a library's own, which it makes when training begins."""
     note = _after_a_library("call", code, library)
     for site in sites(found)[:1]:
-        yield at(site, lambda text, line: None, f"{note[0].upper()}{note[1:]}.")
+        yield at(site, lambda text, line: None, f"{words.capitalised(note)}.")
 
 
 def _after_a_library(doing: str, code: str, library: Site) -> str:
@@ -363,16 +363,14 @@ def _opened_smaller(edit: ReducedPictures, found: Found, made: Steps) -> list[St
         return []
     how, site = _smaller(asked), found.loader_site
     if asked.folder and site is not None:
-        return [
-            at(site, lambda text, line: reduced_folder_change(text, line, asked.side), f"{how[0].upper()}{how[1:]}")
-        ]
+        return [at(site, lambda text, line: reduced_folder_change(text, line, asked.side), words.capitalised(how))]
     if not asked.calls:
         made.by_hand.append(f"And {how}")
 
     def change(text: str, calls: Sequence[tuple[str, int]]) -> ChangeText | None:
         return reduced_pictures_change(text, calls, asked)
 
-    return [_at_calls(here, change, f"{how[0].upper()}{how[1:]}") for here in _by_file(asked.calls)]
+    return [_at_calls(here, change, words.capitalised(how)) for here in _by_file(asked.calls)]
 
 
 def _smaller(asked: SmallerPictures) -> str:

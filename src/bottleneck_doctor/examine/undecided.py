@@ -122,7 +122,7 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
         return f"{doubt.OPEN} what would help: {cut} before it could be measured."
     leading = next(filter(_gains, ranking.by_chance(measured)), None)
     hardly = all(outcome.chance is not None and outcome.chance < ranking.HARDLY for outcome in measured)
-    rest = f" {cut[0].upper()}{cut[1:]} before {words.count_text(late, 'more fix')} could be measured." if late else ""
+    rest = f" {words.capitalised(cut)} before {words.count_text(late, 'more fix')} could be measured." if late else ""
     if leading is not None and leading.speedup is not None and not hardly:
         if _in_vain(leading):
             return f"Nothing that was tried is sure to help{_likeliest(measured, device)}.{rest}"

@@ -167,17 +167,15 @@ def _sentence(verdict: LossVerdict, difference: float | None, steps: int, pairs:
         assert difference is not None
         which = "higher" if difference > 0 else "lower"
         by = words.share_text(abs(difference)) if abs(difference) < MANY else f"more than {MANY:.0f} times"
-        return f"{_title(sides.head)} trains to another loss: {by} {which} {over}."
+        return f"{words.capitalised(sides.head)} trains to another loss: {by} {which} {over}."
     if verdict == "not_finite":
-        return f"{_title(sides.head)} trains to a loss that is no number any more, and the other side does not."
+        return (
+            f"{words.capitalised(sides.head)} trains to a loss that is no number any more, and the other side does not."
+        )
     if difference is not None:
         by = words.share_text(abs(difference)) if abs(difference) < MANY else f"more than {MANY:.0f} times"
         return f"The losses differ by {by} {over}. That may be chance or not: longer runs would tell."
     return "Losses can't be compared: they are zero, or no numbers, on both sides."
-
-
-def _title(words_: str) -> str:
-    return words_[0].upper() + words_[1:]
 
 
 def _curve(pair: _Pair) -> list[LossPoint]:

@@ -29,6 +29,7 @@ from bottleneck_doctor.measure.side_pairs import PairSample, SideSample
 from bottleneck_doctor.measure.starter import LONGEST_SETUP, Broken, Live, Side, Starter
 from bottleneck_doctor.session import environment
 from bottleneck_doctor.session.ending import Ending, SessionOver
+from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.check_words import EDITED, REVISIONS, SideWords
 
 PHASE_WINDOW_SECONDS = 0.6
@@ -265,12 +266,12 @@ def failure(broken: Broken, sides: SideWords = REVISIONS) -> DoctorError:
         hung = broken.ending is Ending.HANG
         plain = no_result.entrypoint_failed(broken) if hung else no_result.no_training(farewell, broken.tail)
         where = side.said if broken.alone else sides.both
-        told = f"{where[0].upper()}{where[1:]}: {plain.sentence}"
+        told = f"{words.capitalised(where)}: {plain.sentence}"
         return DoctorError(plain.slug, told, plain.next_step, plain.exit_code, detail=plain.detail)
     if broken.crashed and _PORT_TAKEN.search(broken.tail):
         return DoctorError(
             "port-taken",
-            f"{side.said[0].upper()}{side.said[1:]} can't use the port at which its processes meet, because "
+            f"{words.capitalised(side.said)} can't use the port at which its processes meet, because "
             f"{sides.both} run at the same time.",
             "Use the port in MASTER_PORT, which differs between the two sides, or any free port: `torchrun "
             "--standalone`, `accelerate launch --main_process_port 0`.",
@@ -321,7 +322,7 @@ def _edit_failed(broken: Broken, reason: str) -> DoctorError:
     said = broken.live.side.said
     return EditedFailed(
         slug="edited-failed",
-        sentence=f"{said[0].upper()}{said[1:]} fails{other[1]}: {reason}.",
+        sentence=f"{words.capitalised(said)} fails{other[1]}: {reason}.",
         next_step="Correct the edit. The end of the edited program's output is below.",
         exit_code=Exit.ENTRYPOINT_FAILED,
         detail=broken.tail,

@@ -115,6 +115,11 @@ def clipped(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
+def capitalised(text: str) -> str:
+    """`text` as it stands at the beginning of a sentence. The rest stays as it is, other than with `str.capitalize`."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def code_parts(sentence: str) -> list[tuple[bool, str]]:
     """Split a sentence at its backticks into `(is code, text)` parts; an unpaired backtick stays text."""
     parts = sentence.split("`")

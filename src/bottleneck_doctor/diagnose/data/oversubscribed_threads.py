@@ -136,7 +136,7 @@ def _of_loading(evidence: Evidence) -> Statement | None:
     subject, it, take = words.listed(names), *(("it", "takes") if len(names) == 1 else ("they", "take"))
     return Statement(
         sentence=(
-            f"{subject[0].upper()}{subject[1:]} {take} {milliseconds(slow.milliseconds)} a batch in the "
+            f"{words.capitalised(subject)} {take} {milliseconds(slow.milliseconds)} a batch in the "
             f"training process, which computes with {threads}. In a worker, which computes with one, {it} {take} "
             f"{milliseconds(slow.elsewhere)}: the threads wait for one another. {training_waits(evidence)}"
         ),
