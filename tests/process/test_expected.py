@@ -49,6 +49,15 @@ BARE = PRELUDE + (
 )
 """What is computed before the first step might come again, as rollouts do, so the first process waits for that."""
 
+ON_ONE_BATCH = PRELUDE + (
+    "loader = DataLoader(Rows(), batch_size=4)\n"
+    "rows = next(iter(loader))\n"
+    "while True:\n"
+    "    train_on(rows)\n"
+    "    time.sleep(0.05)\n"
+)
+"""All of its data come from a loader that is asked once."""
+
 
 def found_in(folder: Path, text: str, expected: Expected | None) -> Found:
     script = write(folder, text)
@@ -118,3 +127,11 @@ def test_a_loop_without_a_loader_is_not_waited_for_again(tmp_path: Path) -> None
     assert again.position == BARE_STEPS < first.position
     assert same(again) == same(first)
     assert found_in(tmp_path, LOOP, expected_of(first)).has_loader, "another program is found as it is"
+
+
+@pytest.mark.slow(together=True)
+def test_what_trains_on_one_batch_is_found_and_known_again(tmp_path: Path) -> None:
+    first = found_in(tmp_path, ON_ONE_BATCH, None)
+    assert (first.has_loader, first.rung, first.period, first.periodic) == (False, "optimizer step", 1, True)
+    again = found_in(tmp_path, ON_ONE_BATCH, expected_of(first))
+    assert again.position == BARE_STEPS < first.position

@@ -26,6 +26,10 @@ PATIENCE_WITH_OPTIMIZER = 200, 30.0
 optimizer: where there is neither; where a loader is there, whose batches may come later; and where an optimizer is,
 which may step once gradients of many passes have been added up."""
 
+ON_ONE_BATCH = (40, PATIENCE_SECONDS), (12, 60.0)
+"""Optimizer steps since the last batch, and seconds, after which no loader is taken to feed them: a program took one
+batch when it began, such as all of its data, and trains on that."""
+
 RHYTHM_SECONDS = 20.0
 RHYTHM_GAPS = 8
 """How long, and for how many long gaps between steps, a rhythm of rollouts is waited for."""
@@ -56,7 +60,7 @@ def look(steps: Steps, expected: Optional[Expected] = None) -> Optional[Loop]:
     if steps.started is None:
         return None
     record = _training_record(steps)
-    if record is not None and record.credited:
+    if record is not None and record.credited and not _on_one_batch(steps.bare_steps, expected):
         if expected is not None and expected.is_seen("optimizer step", _signatures(record)):
             return Loop("optimizer step", expected.period, True, record)
         return _loader_loop(record, "optimizer step", "optimizer")
@@ -72,6 +76,13 @@ def look(steps: Steps, expected: Optional[Expected] = None) -> Optional[Loop]:
                     steps.callers.find_without_optimizer()
                 return loop
     return None
+
+
+def _on_one_batch(row: Alone, expected: Optional[Expected]) -> bool:
+    """Whether so many steps followed the last batch that none will come before the loop should be found."""
+    if expected is not None and not expected.loader:
+        return row.count >= BARE_STEPS
+    return any(row.count >= count and row.lasted() > seconds for count, seconds in ON_ONE_BATCH)
 
 
 def _training_record(steps: Steps) -> Optional[LoaderRecord]:
