@@ -19,6 +19,7 @@ from bottleneck_doctor.runtime.wire.seen import Counts
         (Counts(evaluated=40), "out-of-time", "40 loader batches, all of them with gradients off"),
         (Counts(batches=2, evaluated=40), "out-of-time", "42 loader batches, 40 of them with gradients off"),
         (Counts(backwards=160, optimizer_steps=8), "out-of-time", "8 optimizer steps"),
+        (Counts(batches=1, backwards=445, optimizer_steps=445), "out-of-time", "recognised no loop in them"),
         (Counts(backwards=5000), "no-training-loop", "5000 backward passes"),
         (Counts(batches=1, backwards=1, optimizer_steps=1), "out-of-time", "1 loader batch, 1 backward pass, 1 opti"),
     ],

@@ -103,6 +103,10 @@ def not_found(spent: float, seen: Counts | None) -> DoctorError:
     elif not any(seen):
         so_far = "the script had taken no batch from a DataLoader and made no backward pass"
         advice = f"If it needs that long before it trains, {longer}."
+    elif seen.optimizer_steps >= MANY:
+        so_far = f"doctor had seen {_counted(seen)}, and had recognised no loop in them"
+        advice = f"If the loop's work repeats only after a longer time, {longer}."
+        other = "Otherwise please report how the script trains: this is a loop that doctor should know."
     elif max(seen.backwards, seen.optimizer_steps):
         so_far, other = f"doctor had seen only {_counted(seen)}", ""
         advice = f"The script trains slowly, or begins late: {longer}."
