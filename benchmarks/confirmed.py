@@ -53,7 +53,8 @@ Z95 = NormalDist().inv_cdf(0.975)
 class Program:
     """`file` in a folder beside this one. `only`: the fixes that are tried; all where there are none. `needs`: the
     libraries that it imports. `helps`: whether one of these fixes is worth something. `by_hand`: there is
-    nothing to apply, because the right answer is another command line, or an edit that only the user can make."""
+    nothing to apply, because the right answer is another command line, or an edit that only the user can make. `again`:
+    the same file is measured for other fixes, too, so this one's name holds those it is measured for."""
 
     folder: str
     file: str
@@ -62,10 +63,12 @@ class Program:
     needs: tuple[str, ...] = ()
     helps: bool = True
     by_hand: bool = False
+    again: bool = False
 
     @property
     def name(self) -> str:
         words = self.words if self.by_hand else ()
+        words += tuple(f"--only {fix}" for fix in self.only if self.again)
         return " ".join((f"{self.folder}/{Path(self.file).stem}", *words))
 
     def fingerprint(self) -> str:
@@ -115,6 +118,7 @@ PROGRAMS = (
     _works("dropped_features.py", "quick-dropout"),
     _works("searched_parameters.py", "no-unused-search", "bucket-views"),
     _works("padded_texts.py", "checkpointing"),
+    _works("padded_texts.py", "grouped-lengths", again=True),
     _planted("double_arrays.py", "single-precision", by_hand=True),
     _planted("padded_rows.py", "trimmed-padding"),
     _planted("vanishing_gradients.py", "flush-denormal"),
