@@ -17,6 +17,7 @@ from tests.quiet import lasting
 from bottleneck_doctor.measure import phases
 from bottleneck_doctor.measure.schedule import typical_step
 from bottleneck_doctor.runtime.wire import messages
+from bottleneck_doctor.runtime.wire.expected import Expected
 from bottleneck_doctor.runtime.wire.seen import Counts
 
 pytestmark = pytest.mark.process
@@ -303,6 +304,48 @@ while True:
 def test_steps_of_all_lengths_have_no_period(guest: StartGuest) -> None:
     found = guest(EPISODES).found()
     assert (found.rung, found.period, found.periodic) == ("optimizer step", 1, False)
+
+
+BY_CALLS = (
+    PRELUDE
+    + """
+import pickle, random
+
+luck = random.Random(0)
+rows = torch.ones(4, 4)
+while True:
+    taken = []
+    for _ in range(luck.randrange(5, 60)):  # an episode, whose length is chance
+        taken.append(model(rows).mean())
+        time.sleep(0.001)
+    optimizer.zero_grad()
+    torch.stack(taken).mean().backward()
+    optimizer.step()
+    assert pickle.loads(pickle.dumps(model)) is not model
+"""
+)
+
+
+@pytest.mark.timed
+def test_steps_that_take_as_long_as_they_have_calls_are_counted_by_these(guest: StartGuest) -> None:
+    script = guest(BY_CALLS)
+    found = script.found()
+    assert (found.rung, found.period, found.periodic, found.by_calls) == ("optimizer step", 1, True, True)
+    expected = Expected.of(found)
+    assert expected is not None
+    assert Expected.read(expected.told()) == expected
+    assert expected.by_calls
+    a_call, a_step = [], []
+    for _ in range(6):
+        done = script.window(steps=3)
+        assert (done.status, done.steps) == ("ok", 3)
+        assert 15 <= done.samples < 180
+        a_call.append(done.seconds / done.samples)
+        a_step.append(done.seconds / done.steps)
+    assert max(a_call) / min(a_call) < 1.5 < max(a_step) / min(a_step)
+    cast = script.window({"autocast": "bfloat16"}, steps=3)
+    assert (cast.status, cast.effect) == ("ok", {"autocast": True})
+    assert cast.samples >= 15
 
 
 EVALUATED_FIRST = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -11,6 +12,7 @@ from bottleneck_doctor.runtime.loop.period import (
     Signature,
     find_period,
     find_rhythm,
+    goes_by_calls,
     long_gaps,
     repeats_within_epochs,
 )
@@ -136,3 +138,22 @@ def test_what_has_no_rhythm() -> None:
     assert long_gaps(episodes) == 8
     assert (find_rhythm([]), long_gaps([])) == (None, 0)
     assert long_gaps([9.0, 5.0, *alike]) == 0, "a warm-up is no work of another kind"
+
+
+def test_steps_may_take_as_long_as_they_have_calls_of_the_model() -> None:
+    chance = random.Random(3)
+    calls = [chance.randrange(8, 60) for _ in range(11)]
+    noise = [math.exp(chance.gauss(0.0, 0.1)) for _ in calls]
+    episodes = [(0.002 + 0.001 * count) * off for count, off in zip(calls, noise, strict=True)]
+    assert goes_by_calls(episodes, calls)
+    assert goes_by_calls([9.0, 5.0, *episodes], [1, 2, *calls]), "the first steps may hold what is done once"
+    alike = [0.03 * off for off in noise]
+    assert not goes_by_calls(alike, calls), "they take equally long, however often it is called"
+    assert not goes_by_calls([0.05 + 0.0001 * count for count in calls], calls), "most of the work is another"
+    assert not goes_by_calls(episodes, [1] * len(calls))
+    assert not goes_by_calls(episodes, [0] * len(calls)), "nobody counts"
+    assert not goes_by_calls(episodes[:7], calls[:7]), "too few"
+    rollouts = [20, *[1] * 15] * 3
+    assert not goes_by_calls([0.005 + 0.01 * count for count in rollouts], rollouts), "a rhythm is another thing"
+    disturbed = [gap * (8 if place in (4, 9) else 1) for place, gap in enumerate(alike)]
+    assert not goes_by_calls(disturbed, calls)

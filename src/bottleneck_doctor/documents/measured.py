@@ -26,7 +26,8 @@ class Baseline:
     """The user's own setting, measured. `data_wait_share`: part of a step spent waiting for the next batch.
 
     `batch_size`: mean samples a step; None where nobody counts samples, without a loader for one. There
-    `samples_per_second` is steps a second."""
+    `samples_per_second` is steps a second, or calls of the model where these differ from step to step. A step is one of
+    average size."""
 
     samples_per_second: float
     steps_per_second: float
@@ -166,6 +167,7 @@ class Window:
     """One window as measured. `seconds` is the timed part; `turn_seconds` what an epoch's start and end cost.
     A window that warmed a process up, or was disturbed and taken again, is `discarded`: it counts for nothing.
 
+    Without a loader, `samples` are steps, or calls of the model where these differ from step to step.
     Of several ranks `seconds` is the time of the slowest, which is `rank`, and `samples` are those of all; `parts` are
     the ranks' own figures (empty with one process).
     """

@@ -60,6 +60,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
         "rung": loop.rung,
         "period": loop.period,
         "periodic": loop.periodic,
+        "by_calls": loop.by_calls,
         "device": device,
         "usable_cpus": usable_cpus(ranks_here(here), here.world),
         "threads": torch.get_num_threads(),

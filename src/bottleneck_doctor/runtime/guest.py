@@ -244,6 +244,7 @@ class Guest:
         if self._forked and (loop.rung == "batches" or get_worker_info() is not None):
             self._off = True  # It helps with something, and does not train.
             return
+        self._steps.by_calls = loop.by_calls
         try:
             device = device_of(self._steps)
             found = describe(self._steps, loop, loader, device, self._tried)

@@ -14,7 +14,8 @@ from bottleneck_doctor.documents.report import Baseline, Window
 
 @dataclass(frozen=True)
 class Rate:
-    """The unit of a training's speeds. `factor`: what a speed in samples a second is multiplied by to be in it."""
+    """The unit of a training's speeds. `factor`: what a speed in samples a second is multiplied by to be in it. Samples
+    are calls of the model where steps hold more or fewer of these."""
 
     noun: str
     factor: float = 1.0
@@ -35,8 +36,7 @@ class Rate:
 
     def of_window(self, window: Window) -> float:
         """The speed in a window that was timed; NaN where none was."""
-        done = window.samples if self.noun == "samples" else window.steps
-        return done / window.seconds if window.seconds > 0 else math.nan
+        return self.of(window.samples / window.seconds) if window.seconds > 0 else math.nan
 
 
 def rate(baseline: Baseline | None) -> Rate:

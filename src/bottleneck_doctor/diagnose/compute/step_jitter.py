@@ -35,6 +35,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     if evidence.found.period > 1 or not evidence.found.periodic:
         return Unjudged("the steps of this loop may do different work, so it is normal that some take longer")
+    if evidence.found.by_calls:
+        return Unjudged("the model is called more often in some steps, so it is normal that they take longer")
     often = steps.outliers / steps.steps
     if steps.jitter < JITTER and often < OUTLIERS:
         return None

@@ -68,6 +68,8 @@ class Compiled(Knob):
             return None
         if any(is_compiled(module) for root in steps.roots for module in root.modules()):
             return "already on: the model is compiled"
+        if steps.by_calls:
+            return "some steps call the model more often than others, and calls of a compiled model are not counted"
         if not sys.platform.startswith("linux"):
             return "it is tried on Linux only"
         on_cpu = all(each.device.type == "cpu" for root in steps.roots for each in root.parameters())

@@ -40,6 +40,8 @@ class Callers:
         """True during a backward pass: modules are then called to compute again, and not where the user wrote it."""
         self._without_gradients: Dict[int, float] = {}
         """When each module was first called with gradients off, by its id."""
+        self._calls: Dict[int, int] = {}
+        """How often each module was called, by its id, as long as there is a hook on all modules."""
         self._called: Dict[int, Called] = {}
         """Modules that were called, by their ids, held weakly: what the user lets go before training begins is gone."""
         self._seen: Dict[int, Any] = {}
@@ -122,6 +124,8 @@ class Callers:
             # A function, which a copy of the model shares; of a method its object would be copied along.
             hook = module.register_forward_pre_hook(lambda called, given: self._module_called(called, given))
             self._compiled_hooks.append(hook)
+        if self._hook is not None and (id(module) in self._calls or len(self._calls) < _MOST_CALLED):
+            self._calls[id(module)] = self._calls.get(id(module), 0) + 1
         if not torch.is_grad_enabled():
             # An evaluation, or a rollout: where that calls its model is no part of a step.
             if len(self._without_gradients) < _MOST_CALLED:
@@ -152,6 +156,10 @@ class Callers:
     def first_without_gradients(self) -> Optional[float]:
         """When a root was first called with gradients off; None where that never happened."""
         return min((at for at in (self._without_gradients.get(id(root)) for root in self.roots) if at), default=None)
+
+    def calls(self) -> int:
+        """How often the roots were called, with gradients or without. It stands still where something is compiled."""
+        return sum(self._calls.get(id(root), 0) for root in self.roots)
 
     def find(self, optimizers: Sequence[Any]) -> None:
         """Add the outermost of the modules called since the last time that hold parameters of the optimizers."""

@@ -12,7 +12,15 @@ from torch.utils.data import DataLoader
 
 from ..process.originals import now
 from ..wire.expected import BARE_STEPS, Expected
-from .period import MINIMUM_STEPS, Signature, find_period, find_rhythm, long_gaps, repeats_within_epochs
+from .period import (
+    MINIMUM_STEPS,
+    Signature,
+    find_period,
+    find_rhythm,
+    goes_by_calls,
+    long_gaps,
+    repeats_within_epochs,
+)
 from .records import Alone, LoaderRecord
 from .steps import Steps
 
@@ -42,13 +50,17 @@ LOOKS_EVERY = 16
 
 
 class Loop:
-    """The training loop as found: the rung, the period in batches (or steps where no loader feeds it), the loader."""
+    """The training loop as found: the rung, the period in batches (or steps where no loader feeds it), the loader.
+    `by_calls`: no loader feeds it, and steps take as long as they have calls of the model."""
 
-    def __init__(self, rung: str, period: int, periodic: bool, record: Optional[LoaderRecord]) -> None:
+    def __init__(
+        self, rung: str, period: int, periodic: bool, record: Optional[LoaderRecord], by_calls: bool = False
+    ) -> None:
         self.rung = rung
         self.period = period
         self.periodic = periodic
         self.record = record
+        self.by_calls = by_calls
 
 
 def look(steps: Steps, expected: Optional[Expected] = None) -> Optional[Loop]:
@@ -120,8 +132,13 @@ def _bare_loop(steps: Steps, rung: str, row: Alone, expected: Optional[Expected]
     if period is None and len(signatures) < 3 * 64:
         return None
     if expected is not None and period is not None and expected.is_seen_bare(rung, period):
-        return Loop(rung, expected.period, True, None)
-    gaps = row.gaps()
+        return Loop(rung, expected.period, True, None, expected.by_calls)
+    gaps, calls = row.gaps(), row.calls()
+    if period == 1 and goes_by_calls(gaps, calls):
+        # A step that is long because it has many calls holds no other work.
+        gaps = [gap / count if count else gap for gap, count in zip(gaps, calls)]
+        if long_gaps(gaps) < 3:
+            return Loop(rung, 1, True, None, by_calls=True)
     rhythm = find_rhythm(gaps)
     if rhythm is not None and period is not None:
         return Loop(rung, math.lcm(period, rhythm), True, None)

@@ -33,6 +33,39 @@ def find_period(signatures: Sequence[Signature], *, longest: int = 64) -> Option
     return None
 
 
+LEAST_CALLS = MINIMUM_STEPS
+"""Steps from which it may follow that others take as long as they have calls."""
+LEAST_GROWTH = 0.5
+"""The log of a step's time must grow by this part of the log of its calls: then most of its work is that of calls."""
+LEAST_FIT = 0.5
+"""Part of the spread of step times that the numbers of calls must explain."""
+LEAST_SPREAD = 0.1
+"""Calls differ from step to step if their logs have at least this standard deviation."""
+
+
+def goes_by_calls(gaps: Sequence[float], calls: Sequence[int]) -> bool:
+    """Whether steps take long because the model is called often in them, as where each is an episode of its own length.
+
+    `gaps`: seconds from each step to the next, in order. `calls`: how often the model was called in each.
+    """
+    seen = list(zip(gaps, calls))[WARM_UP:]
+    if len(seen) < LEAST_CALLS or any(gap <= 0 or count <= 0 for gap, count in seen):
+        return False
+    counts = [count for _, count in seen]
+    if 2 * max(map(counts.count, counts)) >= len(counts):
+        return False  # Most steps are alike, and rollouts lie between some of them.
+    y, x = _about_mean([math.log(gap) for gap, _ in seen]), _about_mean([math.log(count) for _, count in seen])
+    xx, xy, yy = (math.fsum(a * b for a, b in zip(*pair)) for pair in ((x, x), (x, y), (y, y)))
+    if xx < len(seen) * LEAST_SPREAD**2:
+        return False
+    return xy > LEAST_GROWTH * xx and xy * xy > LEAST_FIT * xx * yy
+
+
+def _about_mean(values: Sequence[float]) -> List[float]:
+    mean = math.fsum(values) / len(values)
+    return [value - mean for value in values]
+
+
 AHEAD = 2
 """Batches at the start of an epoch before which other work shows than before the rest, if a loop asks for one ahead:
 all that was left of the epoch before, and then none."""

@@ -13,20 +13,21 @@ from .period import Signature
 class Alone:
     """Events of one kind in a row, with nothing between them by which a loop would rather be found.
 
-    `since`: when the first of them was, in seconds. `steps`: when each was, and its signature.
+    `since`: when the first of them was, in seconds. `steps`: when each was, its signature, and how often the modules
+    that train had been called by then.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self.since = 0.0
-        self.steps: Deque[Tuple[float, Signature]] = deque(maxlen=4096)
+        self.steps: Deque[Tuple[float, Signature, int]] = deque(maxlen=4096)
 
-    def add(self, signature: Signature) -> None:
+    def add(self, signature: Signature, calls: int = 0) -> None:
         at = now()
         if not self.count:
             self.since = at
         self.count += 1
-        self.steps.append((at, signature))
+        self.steps.append((at, signature, calls))
 
     def clear(self) -> None:
         self.count = 0
@@ -34,8 +35,13 @@ class Alone:
 
     def gaps(self) -> List[float]:
         """Seconds from each of the last ones to the next."""
-        times = [at for at, _ in self.steps]
+        times = [entry[0] for entry in self.steps]
         return [later - earlier for earlier, later in zip(times, times[1:])]
+
+    def calls(self) -> List[int]:
+        """How often the modules that train were called between the same steps."""
+        totals = [entry[2] for entry in self.steps]
+        return [later - earlier for earlier, later in zip(totals, totals[1:])]
 
     def lasted(self) -> float:
         """Seconds since the first."""

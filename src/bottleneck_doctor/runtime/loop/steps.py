@@ -64,6 +64,8 @@ class Steps:
         """What knobs keep of what they watch until the loop is found, by name."""
         self.optimizers: List[Any] = []
         self.user_scaler = False
+        self.by_calls = False
+        """Whether windows count calls of the model."""
         self._optimizer_order: Dict[int, int] = {}
         self._since_request: Dict[int, List[Any]] = {}
         self._lately: List[int] = []
@@ -279,10 +281,10 @@ class Steps:
         for key in set(self._lately):
             self.records[key].credited += 1
         self._lately.clear()
-        self.bare_steps.add((order,))
-        self._no_longer_alone(self.bare_backwards)
         if self.optimizer_steps <= MINIMUM_STEPS:
             self.callers.find(self.optimizers)
+        self.bare_steps.add((order,), self.callers.calls())
+        self._no_longer_alone(self.bare_backwards)
 
     def _no_longer_alone(self, *rows: Alone) -> None:
         for row in rows:

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Callable, Optional
 
+from ..knobs import GuestContext
+from ..loop.root_calls import RootCalls
 from ..process.originals import now
+from ..wire.messages import Grant
 from .window import Run
 
 
 class BareRun(Run):
-    """A window in a loop without a loader: steps are counted at the optimizer, or at backward passes."""
+    """A window in a loop without a loader: steps are counted at the optimizer, or at backward passes. `calls`: counts
+    the calls of the model, where they are what samples are elsewhere."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        grant: Grant,
+        context: GuestContext,
+        synchronise: Callable[[], None],
+        calls: Optional[RootCalls] = None,
+    ) -> None:
+        super().__init__(grant, context, synchronise)
+        self._calls = calls
+        self._called = 0
         self._lead_left = self.grant.skipped + self.grant.lead_in
         self._timing = False
         self._began = 0.0
         self._away = 0.0
         """Seconds since `_began` in which the loop did no step."""
         self._left = self.grant.all_steps
+
+    def apply(self) -> None:
+        super().apply()
+        if self._calls is not None:
+            self._calls.begin()
+
+    def revert(self) -> None:
+        if self._calls is not None:
+            self._calls.end()
+        super().revert()
 
     def step_ended(self) -> bool:
         """A step is done. True once the window is complete."""
@@ -33,11 +55,12 @@ class BareRun(Run):
                 self._timing = True
                 self.around.begin()
                 self.mode.resume()
+                self._called = 0 if self._calls is None else self._calls.number
                 self._began = self.clock()
                 self.lead_in_seconds = self._began - self.started
             return self.grant.together and self._left <= 0
         self.steps += 1
-        self.samples += 1.0
+        self.samples = float(self.steps) if self._calls is None else float(self._calls.number - self._called)
         late = self.late(now() - self._began - self._away)
         if self._left > 0 if self.grant.together else self.steps < self.grant.steps and not late:
             return False

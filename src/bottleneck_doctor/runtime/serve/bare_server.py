@@ -9,6 +9,7 @@ from typing import Optional
 from ..knobs import GuestContext, needs_loader
 from ..loop.evaluation_mode import EvaluationMode
 from ..loop.ladder import Loop
+from ..loop.root_calls import RootCalls
 from ..loop.steps import Steps
 from ..process.originals import now
 from ..wire.liveness import Liveness
@@ -33,6 +34,7 @@ class BareServer:
         self._steps = steps
         self._paused_at: Optional[float] = None
         """When the model was put into evaluation mode; None while it trains."""
+        self._calls = RootCalls(steps.roots) if loop.by_calls else None
         self._evaluation = EvaluationMode(steps, self._evaluation_begins, self._evaluation_ended, self._evaluates)
         if loop.period == 1:  # Where other work comes in a rhythm, windows hold whole periods.
             self._evaluation.watch()
@@ -60,7 +62,7 @@ class BareServer:
             try:
                 if grant.mode == "loader_only" or grant.epochs or needs_loader(grant.setting):
                     raise WindowFailed("this loop takes no batches from a DataLoader")
-                run = BareRun(grant, self._context, self._synchronise)
+                run = BareRun(grant, self._context, self._synchronise, self._calls)
                 try:
                     run.apply()
                 except WindowFailed:
@@ -72,7 +74,7 @@ class BareServer:
                     # The other ranks may run it, so its steps are run here too.
                     self._failure = str(failure)
                     rest = replace(grant, setting={}, mode="timed", options={})
-                    self._run = BareRun(rest, self._context, self._synchronise)
+                    self._run = BareRun(rest, self._context, self._synchronise, self._calls)
                     continue
                 report = WindowDone(window=grant.window, status="failed", reason=str(failure), position=self._position)
 

@@ -22,18 +22,21 @@ BARE_STEPS = 12
 
 @dataclass(frozen=True)
 class Expected:
-    """`loader`: what `likeness` says of it; [] where none feeds the loop. `period`: in batches, as in `Found`."""
+    """`loader`: what `likeness` says of it; [] where none feeds the loop. `period`: in batches, as in `Found`.
+    `by_calls`: as there."""
 
     rung: str
     period: int
     loader: List[Any]
+    by_calls: bool = False
 
     @classmethod
     def of(cls, found: Found) -> Optional[Expected]:
         """What another process may expect. None where the loop's work does not repeat, something else may come before
         it, or there is neither a loader nor an optimizer to know it by."""
         if not found.has_loader:
-            return cls(found.rung, found.period, []) if found.periodic and found.rung == "optimizer step" else None
+            known = found.periodic and found.rung == "optimizer step"
+            return cls(found.rung, found.period, [], found.by_calls) if known else None
         if not (found.periodic and found.seen_alone) or found.loader_site is None:
             return None
         loader = likeness(
@@ -44,7 +47,7 @@ class Expected:
     @classmethod
     def read(cls, told: Any) -> Optional[Expected]:
         """From what the invitation holds under `NAME`; None where that is nothing."""
-        return cls(told["rung"], told["period"], told["loader"]) if isinstance(told, dict) else None
+        return cls(told["rung"], told["period"], told["loader"], told["by_calls"]) if isinstance(told, dict) else None
 
     @property
     def least_steps(self) -> int:

@@ -91,6 +91,9 @@ class Found:
     forward_path: List[Site] = field(default_factory=list)
     """The user's lines that lead there, from the innermost out."""
     backward_site: Optional[Site] = None
+    by_calls: bool = False
+    """No loader feeds the loop, and steps take as long as they have calls of the model: what windows count as samples
+    are these calls."""
     seen_alone: bool = False
     """Until the loop was found, training took batches from this loader only, in its first epoch: another process of
     the same program comes to this loop first."""
