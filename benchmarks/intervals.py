@@ -25,7 +25,7 @@ from typing import Literal
 
 from bottleneck_doctor.documents.labels import BASELINE, key_of
 from bottleneck_doctor.documents.report import Setting, Speedup, Window
-from bottleneck_doctor.examine import looks
+from bottleneck_doctor.examine import deciding, looks
 from bottleneck_doctor.examine.evidence import Candidate, JudgeEvidence
 from bottleneck_doctor.examine.judge import judge
 from bottleneck_doctor.fixes import catalogue
@@ -44,7 +44,9 @@ class Scenario:
     has a luck of its own of 12 %, the others have none) or "one quiet" (setting 0 has none, the others 12 %).
     `selection`: "full" (every setting in every block), "thin" (a setting that lost session 1 gets one window in each
     later session) or "leave" (it is gone after session 2). `luck`: how all luck is distributed, "heavy" (Student's t
-    with 3 degrees of freedom) or "skewed" (one draw in ten lies five standard deviations lower).
+    with 3 degrees of freedom) or "skewed" (one draw in ten lies five standard deviations lower). `planned`: processes
+    after which an examination that looks ends, unless what leads is likely to help and a few more may decide
+    (`examine/deciding.py`).
     """
 
     name: str
@@ -57,6 +59,7 @@ class Scenario:
     sessions: int = 3
     settings: int = 8
     blocks: int = 3
+    planned: int | None = None
 
 
 NOISES = (
@@ -216,7 +219,9 @@ LOOKED_AT = (
     Scenario("own 3 %, heavy", 0.04, 0.0, 0.03, luck="heavy"),
     Scenario("shared 3 %, skewed", 0.02, 0.03, 0.0, luck="skewed"),
 )
-MOST_PROCESSES = (4, 8)
+MOST_PROCESSES = ((None, 4), (None, 8), (4, 8))
+"""After how many processes an examination ends that goes on if a few more may decide (None: it never does), and the
+most that there are."""
 STEP = 0.1
 LOOP = Found(
     rung="optimizer step",
@@ -299,9 +304,15 @@ def looked(scenario: Scenario, truth: list[float], rng: random.Random) -> Ended:
         chosen_after=1,
         epoch_batches=None,
     )
+    last = scenario.planned or scenario.sessions
     for processes in range(looks.FIRST, scenario.sessions + 1):
         seen = replace(evidence, windows=[window for window in windows if window.session <= processes])
-        if processes < scenario.sessions:
+        if processes == scenario.planned and (wanted := deciding.lacking(seen)) is not None:
+            last = processes + wanted[1]
+            if last <= scenario.sessions:
+                continue
+            last = processes  # More would not fit.
+        if processes < last:
             if not looks.Look(seen).is_enough({}):
                 continue
             seen = replace(seen, significance=speedups.INTERIM_SIGNIFICANCE)
@@ -345,15 +356,17 @@ def looking(scenario: Scenario, replications: int, seed: int) -> Looked:
 
 def looked_grid() -> Iterator[Scenario]:
     for scenario in LOOKED_AT:
-        for sessions in MOST_PROCESSES:
-            yield replace(scenario, sessions=sessions, settings=5)
+        for planned, sessions in MOST_PROCESSES:
+            yield replace(scenario, sessions=sessions, settings=5, planned=planned)
 
 
 def looked_table(rows: Iterable[Looked]) -> str:
     lines = ["at most  false claims  1.5x found  interval holds  median off  processes  noise"]
     for row in rows:
         figures = f"{row.false:12.1%}  {row.found:10.1%}  {row.held:14.1%}  {row.off:10.1%}  {row.processes:9.1f}"
-        lines.append(f"{row.scenario.sessions:7}  {figures}  {row.scenario.name}")
+        planned = row.scenario.planned
+        most = f"{planned} or {row.scenario.sessions}" if planned else f"{row.scenario.sessions}"
+        lines.append(f"{most:>7}  {figures}  {row.scenario.name}")
     return "\n".join(lines)
 
 

@@ -13,7 +13,7 @@ from tests.unit.made_up_machine import Examined, Machine, Training
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import FixOutcome
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.examine import looks, telling, time_wanted
+from bottleneck_doctor.examine import deciding, looks, telling, time_wanted
 from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
 from bottleneck_doctor.examine.time_wanted import LONGEST
 from bottleneck_doctor.explain.explainer import ALLOWANCE
@@ -216,6 +216,25 @@ def test_that_nothing_helps_takes_three_processes_too() -> None:
     assert len(examined.totals) == 2
     measured = [fix(examined, name).speedup for name in ("workers", "amp-bf16")]
     assert all(each is not None and each.sessions >= 3 for each in measured)
+
+
+def test_what_is_likely_to_help_gets_the_few_processes_that_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes and windows differ more than the first process had shown."""
+    noisy: dict[str, Any] = {"step": 2.0, "start": 10.0, "wait": 0.02, "luck": 0.08, "noise": 0.08}
+    noisy["speeds"] = {"autocast=bfloat16": 1.5, "intra_op_threads=1": 0.6}
+    examined = Examined(Machine(**noisy))
+    (said,) = notes(examined, "Not sure yet")
+    assert said.startswith('Not sure yet: torch.autocast("cpu", dtype=torch.bfloat16) was measured at 1.43×. ')
+    assert "To be sure takes 1 more process: about 8 minutes in all. Ctrl-C ends" in said
+    assert fix(examined, "amp-bf16").status == "faster"
+    assert examined.machine.now <= max(examined.totals) <= LONGEST
+    for asked in ({"budget": 430.0}, {"sessions": 5}, {"fresh_runs": True}):
+        assert notes(Examined(Machine(**noisy), **asked), "Not sure yet") == []
+    monkeypatch.setattr(deciding, "LIKELY", 1.1)
+    assert fix(Examined(Machine(**noisy)), "amp-bf16").status == "cannot_tell"
+    monkeypatch.undo()
+    unlikely = Machine(**{**noisy, "luck": 0.2, "speeds": {"autocast=bfloat16": 1.2, "intra_op_threads=1": 0.6}})
+    assert notes(Examined(unlikely), "Not sure yet") == []
 
 
 def test_nothing_is_not_waited_for_longer_than_ten_minutes() -> None:

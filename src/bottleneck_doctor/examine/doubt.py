@@ -61,6 +61,10 @@ class Doubt:
         much = self._chance(outcome, self._candidate(outcome), least=self._awaited)
         return much is None or much >= AWAITED
 
+    def sessions(self, outcome: FixOutcome) -> int | None:
+        """How many sessions in all would decide a fix that was measured; None if more of them would not."""
+        return self._sessions(outcome, self._candidate(outcome))
+
     def next_step(self, outcomes: Sequence[FixOutcome]) -> tuple[Settle, str] | None:
         """What would settle everything that is still open and could matter, and its command for a sentence. Fixes that
         were never measured are included only if nothing else may help. None if more time would not settle anything."""

@@ -16,14 +16,13 @@ from pathlib import Path
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Rank
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.examine import no_result, outcome
+from bottleneck_doctor.examine import deciding, no_result, outcome, telling
 from bottleneck_doctor.examine.blocks import Blocks
 from bottleneck_doctor.examine.fresh import fresh_runs
 from bottleneck_doctor.examine.going_on import Leading
 from bottleneck_doctor.examine.request import ExaminationOutcome as ExaminationOutcome
 from bottleneck_doctor.examine.request import ExaminationRequest as ExaminationRequest
 from bottleneck_doctor.examine.selection import Selection, knobs_tried
-from bottleneck_doctor.examine.telling import Telling
 from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer, reserve
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
@@ -37,7 +36,6 @@ from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.ending import Ending, SessionOver
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress
-from bottleneck_doctor.wording import words
 
 DEFAULT_BUDGET = 180.0
 """Seconds for an ordinary script. The first set-up, which may have to build caches, comes on top."""
@@ -210,8 +208,8 @@ class _Examination:
         allowance = reserve(self.budget) if self.request.explain is not None else None
         plan = schedule.plan(self.budget.left(), setup, step, selection.size(), self.request.sessions)
         costs = Costs(schedule.shape_of(found), step, plan.window_seconds, brief=True)
-        telling = Telling(measured, self.budget, self.progress)
-        prober = Prober(measured, costs, self.budget, telling, self.outside.run_queue)
+        live = telling.Telling(measured, self.budget, self.progress)
+        prober = Prober(measured, costs, self.budget, live, self.outside.run_queue)
         prober.keeps_workers = prober.leaves_pauses = True
         prober.spare = 0.0 if allowance is None else allowance.seconds
         prober.keeps_losses = True
@@ -226,12 +224,7 @@ class _Examination:
                 sampler=self.outside.sampler,
                 watch=self.outside.watch,
             )
-        what = f"{found.device.upper()}, {1000 * step:.3g} ms a step"
-        if found.has_loader:
-            what += f", {found.loader_type} with num_workers={found.num_workers}"
-        if self.ranks:
-            what += f", {words.ranks_text(self.ranks)}"
-        self.progress.note(f"Found the training loop: {what}")
+        self.progress.note(telling.loop(found, step, self.ranks))
         return Blocks(
             selection,
             prober,
@@ -272,12 +265,17 @@ class _Examination:
         self._explain_in_a_session(explainer, explainer.lines)
 
     def _use_the_rest(self) -> None:
-        """Run processes that a claim still lacks, if explaining took less time than was reserved for it."""
+        """Run processes that a claim still lacks, if explaining took less time than was reserved for it, or if so few
+        are lacking that there may be time for them."""
         blocks = self.blocks
-        if self.explainer is not None and blocks is not None and self._has_baseline() and not self.request.fresh_runs:
+        if blocks is None or not self._has_baseline() or self.request.fresh_runs:
+            return
+        if self.explainer is not None:
             self.explainer.allowance.give_back()
             self._sessions()
-            blocks.interim.tell_sure()
+        if self.request.sessions is None and deciding.goes_on(blocks, self.starter):
+            self._sessions()
+        blocks.interim.tell_sure()
 
     def _explain_all(self, live: Live) -> None:
         if self.explainer is not None:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.documents.report import Setting, Speedup
+from bottleneck_doctor.documents.report import FixOutcome, Rank, Setting, Speedup
 from bottleneck_doctor.examine.time_wanted import PROCESS_LUCK, Wanted
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import LEAST_SESSIONS, Probe
 from bottleneck_doctor.measure.windows import BURN_IN
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import promise_words, words
 from bottleneck_doctor.wording.durations import format_duration
@@ -97,6 +98,27 @@ def longer(want: Wanted, step_seconds: float, start_seconds: float, total: float
             why += f" because measurements of the same training differ by {words.share_text(want.spread)}"
     minutes = words.count_text(max(1, round(total / 60)), "minute")
     return f"{why}: about {minutes} in all. Ctrl-C ends the examination, with a report of what is known by then"
+
+
+def undecided(leading: FixOutcome, processes: int, total: float, device: str) -> str:
+    """The note that it takes so many more processes to be sure of what leads, and everything `total` seconds."""
+    assert leading.speedup is not None
+    more, minutes = words.count_text(processes, "more process"), words.count_text(max(1, round(total / 60)), "minute")
+    return (
+        f"Not sure yet: {words.setting_text(leading.setting, device)} was measured at "
+        f"{words.estimate_text(leading.speedup)}. To be sure takes {more}: about {minutes} in all. Ctrl-C ends the "
+        "examination, with a report of what is known by then"
+    )
+
+
+def loop(found: messages.Found, step: float, ranks: Sequence[Rank]) -> str:
+    """The note that the training loop was found. `step`: seconds."""
+    what = f"{found.device.upper()}, {1000 * step:.3g} ms a step"
+    if found.has_loader:
+        what += f", {found.loader_type} with num_workers={found.num_workers}"
+    if ranks:
+        what += f", {words.ranks_text(ranks)}"
+    return f"Found the training loop: {what}"
 
 
 def pairs(settings: Sequence[Setting], more: float) -> str:

@@ -1,0 +1,78 @@
+"""Goes on where the planned time brought no answer, and a few more processes may bring one within ten minutes. Not used
+if the user set a budget.
+
+What was planned once the first process was done rests on the figures of that process. Where processes and windows turn
+out to differ more than they did in it, what leads is still undecided in the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bottleneck_doctor import knobs
+from bottleneck_doctor.documents.labels import key_of
+from bottleneck_doctor.documents.report import FixOutcome
+from bottleneck_doctor.examine import judge, looks, telling, time_wanted
+from bottleneck_doctor.examine.blocks import Blocks
+from bottleneck_doctor.examine.doubt import Doubt
+from bottleneck_doctor.examine.evidence import Estimates, JudgeEvidence
+from bottleneck_doctor.measure import schedule
+from bottleneck_doctor.measure.schedule import probe
+from bottleneck_doctor.measure.starter import Starter
+from bottleneck_doctor.wording import ranking
+
+LIKELY = 0.5
+"""More time is given to what leads if the chance that it is worth its edit is at least this."""
+
+
+def goes_on(blocks: Blocks, starter: Starter) -> bool:
+    """Whether more processes are planned now, with the time for them: nothing is claimed, something is likely to help,
+    and it takes no more than ten minutes in all to be sure of it. The user is told."""
+    budget, held = starter.budget, blocks.held()
+    if budget.strict or budget.total is None or blocks.interim.sure_after is not None or blocks.selection.crowded:
+        return False
+    wanted = lacking(looks.evidence_of(blocks.selection, blocks.beside))
+    if wanted is None:
+        return False
+    leading, more = wanted
+    seconds = more * _process_seconds(blocks, starter, leading)
+    added = max(0.0, seconds - budget.left())
+    if budget.total + added > time_wanted.LONGEST:
+        return False
+    budget.extend(added)
+    blocks.plan = replace(blocks.plan, sessions=held + more)
+    starter.progress.note(telling.undecided(leading, more, budget.total, blocks.selection.found.device))
+    return True
+
+
+def lacking(evidence: JudgeEvidence) -> tuple[FixOutcome, int] | None:
+    """What leads, and how many more processes would decide it; None if something is claimed, nothing is likely to help,
+    or no number of processes would do. Pure."""
+    evidence = replace(evidence, edits=False)
+    leading = _leading(evidence)
+    if leading is None or leading.speedup is None:
+        return None
+    needed = Doubt(evidence, Estimates(evidence)).sessions(leading)
+    return None if needed is None else (leading, max(1, needed - leading.speedup.sessions))
+
+
+def _leading(evidence: JudgeEvidence) -> FixOutcome | None:
+    """The undecided fix that most likely helps; None if something is claimed, or nothing is likely to help."""
+    judged = judge.judge(evidence)
+    if judged.claimed is not None:
+        return None
+    switched = [
+        each
+        for each in judged.fixes
+        if each.status == "cannot_tell" and each.speedup is not None and not knobs.of_layer(each.setting, "session")
+    ]
+    leading = ranking.likeliest(switched)
+    return leading if leading is not None and (leading.chance or 0.0) >= LIKELY else None
+
+
+def _process_seconds(blocks: Blocks, starter: Starter, leading: FixOutcome) -> float:
+    """Seconds that a process takes with what leads, and with what that builds on, between windows as written."""
+    costs = blocks.prober.costs
+    parts = [leading.setting, *([leading.over] if leading.over else [])]
+    block = schedule.block_seconds([probe(key_of(part), part) for part in parts], costs.seconds, costs.baseline())
+    return time_wanted.MARGIN * (starter.setup() + costs.baseline() + block)
