@@ -17,6 +17,8 @@ from bottleneck_doctor.runtime.wire import messages
 pytestmark = pytest.mark.process
 
 STEPS = 6
+TRACED = STEPS - 1
+"""The first step is traced by itself, to see how long reading its trace takes."""
 
 
 def trace(script: Guest, file: Path, *, steps: int = STEPS, epochs: int = 0) -> messages.WindowDone:
@@ -36,18 +38,18 @@ def test_operators_of_a_few_steps(guest: StartGuest, tmp_path: Path) -> None:
     file = tmp_path / "trace.json.gz"
     done = trace(script, file)
     assert (done.status, done.reason) == ("ok", "")
-    assert (done.detail["steps"], done.detail["chrome_trace"], done.detail["trouble"]) == (STEPS, str(file), "")
+    assert (done.detail["steps"], done.detail["chrome_trace"], done.detail["trouble"]) == (TRACED, str(file), "")
     profile = device_profile(done.detail, file, [str(file)])
     calls = {each.name: each.calls for each in profile.operators}
-    assert calls["aten::addmm"] == STEPS
-    assert calls["Optimizer.step#SGD.step"] == STEPS
+    assert calls["aten::addmm"] == TRACED
+    assert calls["Optimizer.step#SGD.step"] == TRACED
     assert sum(each.share for each in profile.operators) == pytest.approx(1, abs=0.01)
     assert profile.operators == sorted(profile.operators, key=lambda each: -each.cpu_ms)
     assert not any(name.startswith("ProfilerStep") or "waiting" in name for name in calls)
-    assert profile.seconds == pytest.approx(done.seconds, rel=0.25)
+    assert TRACED * 4 * 0.0005 <= profile.seconds < done.seconds
     # Loading is an operator of torch's too: its own time is what the user's dataset takes.
     loading = next(each for each in profile.operators if "DataLoader" in each.name)
-    assert loading.cpu_ms >= STEPS * 4 * 0.5
+    assert loading.cpu_ms >= TRACED * 4 * 0.5
     if not done.detail["device"]:
         assert (profile.utilization, profile.kernels, profile.idle_share, profile.idle_cause) == (None, [], None, "")
 
@@ -70,8 +72,8 @@ def test_the_trace_holds_steps_and_waits(guest: StartGuest, tmp_path: Path) -> N
     marks = read_trace(file)["user_annotation"]
     steps = [span for span in marks if span.name.startswith("ProfilerStep#")]
     waits = [span for span in marks if span.name == done.detail["waiting"]]
-    assert [span.name for span in steps] == [f"ProfilerStep#{number}" for number in range(STEPS)]
-    assert len(waits) == STEPS
+    assert [span.name for span in steps] == [f"ProfilerStep#{number}" for number in range(TRACED)]
+    assert len(waits) == TRACED
     for step, wait in zip(steps, waits, strict=True):
         assert step.start <= wait.start
         assert wait.end <= step.end
@@ -108,9 +110,9 @@ def test_a_loop_without_loader(guest: StartGuest, tmp_path: Path) -> None:
     script.found()
     done = trace(script, tmp_path / "trace.json")
     assert done.status == "ok", done.reason
-    assert done.detail["steps"] == STEPS
+    assert done.detail["steps"] == TRACED
     steps = [span for span in read_trace(tmp_path / "trace.json")["user_annotation"] if "ProfilerStep" in span.name]
-    assert len(steps) >= STEPS
+    assert len(steps) >= TRACED
 
 
 @pytest.mark.slow(together=True)
@@ -173,3 +175,26 @@ def test_a_script_that_ends_within_a_trace_ends_as_without_us(guest: StartGuest,
     script.session.grant(messages.Grant(1, {}, "trace", 2, 1000, 0, {"chrome_trace": str(tmp_path / "trace.json")}))
     assert script.exited().code == 0
     assert "trained" in script.session.tail()
+
+
+EPISODES = (
+    PRELUDE
+    + """
+rows = torch.ones(4, 4)
+while True:
+    for _ in range(3000):  # an episode
+        model(rows)
+    train_on([rows])
+"""
+)
+
+
+@pytest.mark.slow(together=True)
+def test_of_steps_with_many_operators_one_is_traced(guest: StartGuest, tmp_path: Path) -> None:
+    """Reading the traces of all of them would take longer than a hanging training is waited for."""
+    script = guest(EPISODES)
+    script.found()
+    done = trace(script, tmp_path / "trace.json")
+    assert (done.status, done.steps, done.detail["steps"]) == ("ok", STEPS, 1)
+    calls = {name: count for name, count, *_ in done.detail["operators"]}
+    assert calls["aten::addmm"] == 3001

@@ -28,6 +28,9 @@ WAITING = "waiting for the next batch"
 MOST_STEPS = 12
 """A window of whole epochs may have hundreds of steps, but a trace grows by megabytes a second, and a few steps
 suffice."""
+MOST_READING = 1.0
+"""Seconds that reading the trace of the first step may take, if others are to be traced: an episode of hundreds of calls
+has as many operators as hundreds of steps, and reading takes longer than training."""
 
 
 class Trace(Mode):
@@ -41,6 +44,8 @@ class Trace(Mode):
         self._began = 0.0
         self._last = 0.0
         self._steps = 0
+        self._enough = False
+        """Whether no more steps are traced."""
         self._kept: Dict[str, Any] = {"steps": 0, "seconds": 0.0, "operators": []}
 
     def apply(self) -> None:
@@ -55,7 +60,7 @@ class Trace(Mode):
             first.stop()
 
     def resume(self) -> None:
-        if self._kept["steps"] >= MOST_STEPS:
+        if self._enough:
             return
         _refuse_running_profiler()
         self.synchronise()
@@ -110,9 +115,12 @@ class Trace(Mode):
         self._close_ranges()
         self._steps += 1
         self._last = now()
-        if self._steps >= MOST_STEPS:
+        if self._steps >= MOST_STEPS or not self._kept["steps"]:
             self.synchronise()
+            began = now()
             self.suspend()
+            self._enough = self._steps >= MOST_STEPS or now() - began > MOST_READING
+            self.resume()
         else:
             self._open_bare_step()
 
