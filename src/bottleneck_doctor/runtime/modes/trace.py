@@ -29,8 +29,8 @@ MOST_STEPS = 12
 """A window of whole epochs may have hundreds of steps, but a trace grows by megabytes a second, and a few steps
 suffice."""
 MOST_READING = 1.0
-"""Seconds that reading the trace of the first step may take, if others are to be traced: an episode of hundreds of calls
-has as many operators as hundreds of steps, and reading takes longer than training."""
+"""Seconds that reading the trace of the first step may take, if others are to be traced: an episode of hundreds of
+calls has as many operators as hundreds of steps, and reading takes longer than training."""
 
 
 class Trace(Mode):
