@@ -46,3 +46,22 @@ def test_more_time_is_as_long_as_enough_pairs_take_and_longer_than_what_did_not_
     assert plan.enough_minutes(40.0, budget=60.0) == 3
     assert plan.enough_minutes(10.0, budget=60.0) == 2
     assert plan.enough_minutes(10.0, budget=90.0) == 2
+
+
+@pytest.mark.parametrize(
+    ("number", "lasted", "measuring", "goes_on"),
+    [
+        (0, 500.0, 0.0, True),
+        (1, 500.0, 400.0, True),
+        (plan.LEAST_ROUNDS, 60.0, 30.0, True),
+        (plan.LEAST_ROUNDS, 100.0, 60.0, False),
+        (3, 500.0, 400.0, True),
+        (4, 99.0, 60.0, True),
+        (4, 101.0, 60.0, False),
+    ],
+)
+def test_a_pair_that_takes_too_long_ends_after_an_even_number_of_rounds(
+    number: int, lasted: float, measuring: float, goes_on: bool
+) -> None:
+    """Two more would take it beyond 130 s, where it has a share of 100."""
+    assert plan.goes_on(number, lasted, measuring, 100.0) is goes_on

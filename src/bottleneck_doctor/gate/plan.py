@@ -23,6 +23,9 @@ PAIRS_WANTED = 8
 """This many pairs should fit, unless fewer are asked for. So a slow script first gets fewer windows a pair, and only
 then fewer pairs."""
 
+LONGEST_SHARE = 1.3
+"""How many times its share of the time a pair may take before it ends with fewer rounds than planned."""
+
 
 def rounds(setup_seconds: float, window_seconds: float, budget: float, pairs: int = PAIRS_WANTED) -> int:
     """The number of rounds, with one window of each side, in a pair whose start takes `setup_seconds`. `pairs`: how
@@ -34,6 +37,19 @@ def rounds(setup_seconds: float, window_seconds: float, budget: float, pairs: in
     wanted = math.ceil(max(USUAL_SECONDS, setup_seconds) / both)
     room = math.floor((budget / pairs - setup_seconds) / both)
     return max(LEAST_ROUNDS, min(wanted, room, MOST_ROUNDS))
+
+
+def goes_on(number: int, lasted: float, measuring: float, share: float) -> bool:
+    """Whether a pair goes on after `number` rounds, which took `measuring` of the seconds that it has `lasted`. Its
+    `share` is the seconds that it may take.
+
+    Windows may take longer than planned, as where both sides train on to come to the same step, and a pair that is too
+    long leaves no time for others. After even numbers only, so that each side has gone first as often. Only the time
+    decides.
+    """
+    if number < LEAST_ROUNDS or number % 2:
+        return True
+    return lasted + 2 * measuring / number <= LONGEST_SHARE * share
 
 
 def order(count: int, generator: random.Random) -> list[tuple[Name, Name]]:
