@@ -70,8 +70,6 @@ class Pairs:
         self._sides = (base, head)
         self._generator = generator
         self._wanted = wanted
-        self._began = 0.0
-        """When the present pair was begun, by the clock of the budget."""
 
     @contextlib.contextmanager
     def pair(self, number: int) -> Iterator[SideBySide]:
@@ -79,7 +77,6 @@ class Pairs:
         `Starter.live` does, and `DoctorError` if all failed in the same way before their loops were found."""
         sides = list(self._sides)
         self._generator.shuffle(sides)
-        self._began = self.starter.budget.now()
         starter = self.starter
         with started(starter, sides, f"Pair {number}", first=number == 1) as lives:
             by_name = {live.side.name: live for live in lives}
@@ -130,26 +127,28 @@ class Pairs:
         return sample
 
     def _rounds(self, both: SideBySide) -> None:
+        began = self.starter.budget.now() - self.starter.setup_seconds
         try:
             both.burn_in()
             count = plan.rounds(
                 self.starter.setup_seconds, both.cost_seconds(), self.starter.budget.seconds, self._wanted
             )
             count = both.lived_for(count, least=plan.LEAST_ROUNDS)
-            both.rounds(self._as_long_as_there_is_time(plan.order(count, self._generator)))
+            both.rounds(self._as_long_as_there_is_time(plan.order(count, self._generator), began))
         except Broken as broken:
             if broken.crashed:
                 broken.alone = both.outlived(broken.live)
             raise
 
     def _as_long_as_there_is_time(
-        self, order: Sequence[tuple[plan.Name, plan.Name]]
-    ) -> Iterator[tuple[plan.Name, ...]]:
+        self, order: Sequence[tuple[plan.Name, plan.Name]], began: float
+    ) -> Iterator[tuple[plan.Name, plan.Name]]:
+        """The rounds of a pair, which `began` at that time by the budget's clock."""
         budget = self.starter.budget
-        began = budget.now()
+        first = budget.now()
         for number, names in enumerate(order):
             now = budget.now()
-            if not plan.goes_on(number, now - self._began, now - began, budget.seconds / self._wanted):
+            if not plan.goes_on(number, now - began, now - first, budget.seconds / self._wanted):
                 return
             yield names
 
