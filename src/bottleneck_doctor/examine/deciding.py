@@ -28,7 +28,7 @@ LIKELY = 0.5
 def goes_on(blocks: Blocks, starter: Starter) -> bool:
     """Whether more processes are planned now, with the time for them: nothing is claimed, something is likely to help,
     and it takes no more than ten minutes in all to be sure of it. The user is told."""
-    budget, held = starter.budget, blocks.held()
+    budget = starter.budget
     if budget.strict or budget.total is None or blocks.interim.sure_after is not None or blocks.selection.crowded:
         return False
     wanted = lacking(looks.evidence_of(blocks.selection, blocks.beside))
@@ -40,7 +40,7 @@ def goes_on(blocks: Blocks, starter: Starter) -> bool:
     if budget.total + added > time_wanted.LONGEST:
         return False
     budget.extend(added)
-    blocks.plan = replace(blocks.plan, sessions=held + more)
+    blocks.plan = replace(blocks.plan, sessions=blocks.held() + more)
     starter.progress.note(telling.undecided(leading, more, budget.total, blocks.selection.found.device))
     return True
 

@@ -96,19 +96,20 @@ def longer(want: Wanted, step_seconds: float, start_seconds: float, total: float
         why += f", and a sure result needs {want.processes} processes"
         if want.spread > PROCESS_LUCK:
             why += f" because measurements of the same training differ by {words.share_text(want.spread)}"
-    minutes = words.count_text(max(1, round(total / 60)), "minute")
-    return f"{why}: about {minutes} in all. Ctrl-C ends the examination, with a report of what is known by then"
+    return f"{why}: {_in_all(total)}"
 
 
 def undecided(leading: FixOutcome, processes: int, total: float, device: str) -> str:
     """The note that it takes so many more processes to be sure of what leads, and everything `total` seconds."""
     assert leading.speedup is not None
-    more, minutes = words.count_text(processes, "more process"), words.count_text(max(1, round(total / 60)), "minute")
-    return (
-        f"Not sure yet: {words.setting_text(leading.setting, device)} was measured at "
-        f"{words.estimate_text(leading.speedup)}. To be sure takes {more}: about {minutes} in all. Ctrl-C ends the "
-        "examination, with a report of what is known by then"
-    )
+    name, figure = words.setting_text(leading.setting, device), words.estimate_text(leading.speedup)
+    more = words.count_text(processes, "more process")
+    return f"Not sure yet: {name} was measured at {figure}. To be sure takes {more}: {_in_all(total)}"
+
+
+def _in_all(total: float) -> str:
+    minutes = words.count_text(max(1, round(total / 60)), "minute")
+    return f"about {minutes} in all. Ctrl-C ends the examination, with a report of what is known by then"
 
 
 def loop(found: messages.Found, step: float, ranks: Sequence[Rank]) -> str:

@@ -33,8 +33,6 @@ def find_period(signatures: Sequence[Signature], *, longest: int = 64) -> Option
     return None
 
 
-LEAST_CALLS = MINIMUM_STEPS
-"""Steps from which it may follow that others take as long as they have calls."""
 LEAST_GROWTH = 0.5
 """The log of a step's time must grow by this part of the log of its calls: then most of its work is that of calls."""
 LEAST_FIT = 0.5
@@ -49,7 +47,7 @@ def goes_by_calls(gaps: Sequence[float], calls: Sequence[int]) -> bool:
     `gaps`: seconds from each step to the next, in order. `calls`: how often the model was called in each.
     """
     seen = list(zip(gaps, calls))[WARM_UP:]
-    if len(seen) < LEAST_CALLS or any(gap <= 0 or count <= 0 for gap, count in seen):
+    if len(seen) < MINIMUM_STEPS or any(gap <= 0 or count <= 0 for gap, count in seen):
         return False
     counts = [count for _, count in seen]
     if 2 * max(map(counts.count, counts)) >= len(counts):
