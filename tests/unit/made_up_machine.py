@@ -443,6 +443,8 @@ class MadeUpSession:
             },
             stretches=[[machine.now, machine.now + steps * step]],
             losses=self._losses(grant, lead_in + steps) if grant.losses else [],
+            peak_bytes=training.memory,
+            workers_bytes=0,
         )
 
     def _losses(self, grant: Grant, steps: int) -> list[list[float]]:

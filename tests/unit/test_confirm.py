@@ -692,6 +692,7 @@ def test_the_first_pair_is_told_the_loop_that_the_examination_has_found() -> Non
 def test_what_would_take_too_long_is_not_begun() -> None:
     """Nobody has seen how batches come, so every window has to go past the queue of its workers."""
     result, costs = slow(supply=False)
+    costs.shape = replace(costs.shape, num_workers=4)
     known = room.costs_of(costs, FASTER)
     assert "It would take about" in room.no_time(
         result, room.seconds_left(result, None, asked=False, known=known), known

@@ -275,3 +275,22 @@ def test_windows_of_a_long_life_are_as_long_as_usual() -> None:
         assert some.lived_for(10, least=1) == 10
 
     assert Ran({"one": lasting, "two": lasting}, measured).error is None
+
+
+@pytest.mark.parametrize(("step", "thrown_away"), [(2.0, False), (0.2, True)])
+def test_no_window_is_thrown_away_where_a_window_takes_long(step: float, thrown_away: bool) -> None:
+    """Long steps have warmed up what finds its loop by them, and no short window is left to look at workers in."""
+    training = Training(step=step, cold=3.0, warming=2.0, workers=2)
+
+    def measured(ran: Ran, lives: Sequence[Live]) -> None:
+        some = ran.side_by_side(lives)
+        some.burn_in()
+        some.rounds([("one", "two"), ("two", "one")])
+        for live in lives:
+            some.note_workers(live)
+            assert live.worker_bytes is not None
+        counted = sum(len(some.windows(live)) for live in lives)
+        assert counted == 4
+        assert (ran.machine.granted > counted) is thrown_away
+
+    assert Ran({"one": training, "two": training}, measured).error is None

@@ -10,7 +10,7 @@ from statistics import median
 from bottleneck_doctor.documents.held_memory import most_bytes
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Result, WindowUse
-from bottleneck_doctor.examine import time_wanted
+from bottleneck_doctor.examine import pair_costs, time_wanted
 from bottleneck_doctor.examine.pair_costs import BURN_IN_WINDOWS, PAIRS, TOGETHER, one_pair
 from bottleneck_doctor.gate.plan import LEAST_ROUNDS, WINDOW_SECONDS
 from bottleneck_doctor.measure import schedule
@@ -67,9 +67,9 @@ def _pairs_seconds(setups: Sequence[float], step: float, known: Costs | None, pr
     program takes once before it trains."""
     window, warming, looks = max(WINDOW_SECONDS, STEPS_A_WINDOW * step), BURN_IN_WINDOWS, 0
     if known is not None:
-        window, looks = known.measuring(schedule.probe(BASELINE, {})), SIDES * int(known.shape.num_workers > 0)
-        # None if steps were alike as soon as the loop was found, but for long steps, of which few are seen by then.
-        warming = 0 if known.regular and known.baseline_step < schedule.LONG_LEAD_IN else BURN_IN_WINDOWS
+        window, warming = known.measuring(schedule.probe(BASELINE, {})), pair_costs.warming(known)
+        # Where steps are long, the windows that count tell what workers hold.
+        looks = SIDES * int(known.shape.num_workers > 0 and known.baseline_step < schedule.LONG_LEAD_IN)
     usual = median(setups) if setups else 0.0
     # Unless the first pair is told the loop, it takes as long to find it as the first process did.
     told = known is not None and known.baseline_step >= LONG_STEP

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.measure import schedule
+from bottleneck_doctor.measure.costs import Costs
 
 PAIRS = schedule.LEAST_SESSIONS
 """Number of pairs: as many as a claim needs."""
@@ -12,6 +13,12 @@ BURN_IN_WINDOWS = 1
 """About how many full windows warming a process up takes; warm-up windows are half as long."""
 TOGETHER = 1.4
 """About how many times as long several processes take to start at the same time, compared with one alone."""
+
+
+def warming(known: Costs) -> int:
+    """How many windows of such a loop warm a process up: none if steps were alike as soon as the loop was found, or are
+    so long that these warmed it up."""
+    return 0 if known.regular or known.baseline_step >= schedule.LONG_LEAD_IN else BURN_IN_WINDOWS
 
 
 def one_pair(

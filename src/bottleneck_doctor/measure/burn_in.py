@@ -17,7 +17,8 @@ MOST_WINDOWS = 3
 LONG_STEP = 0.5
 """Steps of this many seconds or more lose less than `LEVEL` to timers, synchronisation and py-spy."""
 WARMED_UP_SECONDS = 1.0
-"""If windows are whole epochs, an epoch of more seconds than this warms the process up, since its rest comes first."""
+"""If windows are whole epochs, an epoch of more seconds than this warms the process up, since its rest comes first. So do
+the steps in which the loop was found, if they took as long and one takes `LONG_LEAD_IN`."""
 
 
 def needed(found: Found, costs: Costs, explained: Sequence[Window] = ()) -> bool:
@@ -25,6 +26,11 @@ def needed(found: Found, costs: Costs, explained: Sequence[Window] = ()) -> bool
     since to explain."""
     warms_itself = costs.epochs and costs.epoch_seconds > WARMED_UP_SECONDS
     return not (warms_itself or schedule.level(found.step_seconds) or _levelled(explained))
+
+
+def has_trained_long(found: Found, costs: Costs) -> bool:
+    """Whether steps are so long that those in which the loop was found have warmed the process up."""
+    return costs.baseline_step >= schedule.LONG_LEAD_IN and sum(found.step_seconds) >= WARMED_UP_SECONDS
 
 
 def most_windows(costs: Costs) -> int:

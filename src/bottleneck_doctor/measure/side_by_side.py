@@ -23,7 +23,7 @@ from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import Prober
-from bottleneck_doctor.measure.schedule import Probe, WindowSize, probe
+from bottleneck_doctor.measure.schedule import LONG_LEAD_IN, Probe, WindowSize, probe
 from bottleneck_doctor.measure.starter import Broken, Live
 from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.session.ending import Ending, SessionOver
@@ -158,10 +158,11 @@ class SideBySide:
         return max(least, steps_left.least(rounds, *known) or 0)
 
     def burn_in(self) -> None:
-        """Run windows of each process that are thrown away, until its speed no longer changes. Raises `Broken`."""
+        """Run windows of each process that are thrown away, until its speed no longer changes. There are none where
+        steps are long: what is left to warm up then meets all processes alike. Raises `Broken`."""
         for live in self.lives:
             costs = self.prober(live).costs
-            if burn_in.needed(live.loop, costs):
+            if burn_in.needed(live.loop, costs) and not burn_in.has_trained_long(live.loop, costs):
                 with self._asking(live):
                     # A script that soon ends has no steps for more than one.
                     most = burn_in.most_windows(costs) if costs.most_steps is None else 1
@@ -195,12 +196,21 @@ class SideBySide:
 
     def note_workers(self, live: Live) -> None:
         """Look at how much memory its loader workers have for themselves, in a short window that is thrown away.
-        Without workers, look at once, because other children may exist. Raises `Broken`, for which no side is blamed,
-        as in `explain`."""
+        Without workers, look at once, because other children may exist. If steps are long, no window is short, and what
+        the windows that counted have told does. Raises `Broken`, for which no side is blamed, as in `explain`."""
+        told = [self._told_of_workers(each) for each in self.lives]
+        if None not in told and any(self.prober(each).costs.baseline_step >= LONG_LEAD_IN for each in self.lives):
+            live.worker_bytes = self._told_of_workers(live)
+            return
         with self._asking(live, alone=False), self.outside.workers_of(live.session) as watch:
             if live.num_workers:
                 self._thrown_away(live, WORKERS_SECONDS)()
         live.worker_bytes = watch.peak
+
+    def _told_of_workers(self, live: Live) -> int | None:
+        """The most bytes that its workers had for themselves at the end of a window; None if none told it."""
+        held = (window.memory.workers for window in self.windows(live) if window.memory is not None)
+        return max((each for each in held if each is not None), default=None)
 
     def note_memory(self, live: Live) -> None:
         """Look at how much memory its training processes have held so far."""
