@@ -17,8 +17,8 @@ MOST_WINDOWS = 3
 LONG_STEP = 0.5
 """Steps of this many seconds or more lose less than `LEVEL` to timers, synchronisation and py-spy."""
 WARMED_UP_SECONDS = 1.0
-"""If windows are whole epochs, an epoch of more seconds than this warms the process up, since its rest comes first. So do
-the steps in which the loop was found, if they took as long and one takes `LONG_LEAD_IN`."""
+"""If windows are whole epochs, an epoch of more seconds than this warms the process up, since its rest comes first. So
+do the steps in which the loop was found, if they took as long and one takes `LONG_LEAD_IN`."""
 
 
 def needed(found: Found, costs: Costs, explained: Sequence[Window] = ()) -> bool:
