@@ -70,13 +70,14 @@ class Pairs:
         self._sides = (base, head)
         self._generator = generator
         self._wanted = wanted
+        self._reversed: list[Side] = []
+        """The order of the last pair the other way round, if the next one starts in it."""
 
     @contextlib.contextmanager
     def pair(self, number: int) -> Iterator[SideBySide]:
         """Two started processes whose loops are found, the base first. They are ended whatever happens. Raises what
         `Starter.live` does, and `DoctorError` if all failed in the same way before their loops were found."""
-        sides = list(self._sides)
-        self._generator.shuffle(sides)
+        sides = self._in_order()
         starter = self.starter
         with started(starter, sides, f"Pair {number}", first=number == 1) as lives:
             by_name = {live.side.name: live for live in lives}
@@ -90,6 +91,17 @@ class Pairs:
                 known=self._known,
                 losses=True,
             )
+
+    def _in_order(self) -> list[Side]:
+        """In which order both are started: by chance, and reversed in every second pair. The one that starts first has
+        the machine to itself for a while, and would look quicker to start if it were the same one each time."""
+        started, self._reversed = self._reversed, []
+        if started:
+            return started
+        sides = list(self._sides)
+        self._generator.shuffle(sides)
+        self._reversed = sides[::-1]
+        return sides
 
     def measure(self, number: int, both: SideBySide) -> PairSample:
         """Measure windows of both in turn, then phases or the workers, and memory. Raises `Broken` if too little could
