@@ -11,7 +11,9 @@ import pytest
 from tests.process.driver import LOOP, PRELUDE, Guest, write
 
 from bottleneck_doctor.cli._entrypoint import check_command
-from bottleneck_doctor.session.session import Command
+from bottleneck_doctor.runtime.wire import messages
+from bottleneck_doctor.session import process_tree
+from bottleneck_doctor.session.session import Command, Exited
 
 pytestmark = pytest.mark.process
 
@@ -118,3 +120,39 @@ def test_child_that_is_started_from_an_empty_environment_keeps_it(guests: list[G
     ended = guest.exited()
     assert ended.code == 0
     assert set(ast.literal_eval(ended.tail)) - {"LC_CTYPE"} == {"PATH", "PYTHONPATH"}
+
+
+# -- a guest that can't begin ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("program", "lasting"),
+    [
+        pytest.param("import time, torch\ntime.sleep(100)\n", True, id="the-program"),
+        pytest.param(
+            "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import torch'], check=True)\n",
+            False,
+            id="what-it-starts",
+        ),
+    ],
+)
+def test_a_guest_that_cannot_begin_says_so(guests: list[Guest], tmp_path: Path, program: str, lasting: bool) -> None:
+    """Here by a file of the user's that is called torch. The program goes on, and nobody waits for its end."""
+    write(tmp_path, "nothing = 0\n", "torch.py")
+    guests.append(Guest(Command((sys.executable, str(write(tmp_path, program, "train.py"))), tmp_path, {})))
+    event = guests[-1].event(20.0)
+    assert isinstance(event, messages.Trouble), event
+    assert "Traceback" in event.text
+    assert "ImportError" in event.text or "ModuleNotFoundError" in event.text or "AttributeError" in event.text
+    assert (guests[-1].session.pid is not None and process_tree.lives(guests[-1].session.pid)) is lasting
+
+
+def test_a_program_that_fails_by_itself_is_not_ours(guests: list[Guest], tmp_path: Path) -> None:
+    write(tmp_path, "nothing = 0\n", "torch.py")
+    program = (
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import torch'], check=True)\nsys.exit(3)\n"
+    )
+    guests.append(Guest(Command((sys.executable, str(write(tmp_path, program, "train.py"))), tmp_path, {})))
+    event = guests[-1].event(20.0)
+    assert isinstance(event, Exited)
+    assert event.code == 3

@@ -24,8 +24,9 @@ from .wire.channel import VARIABLE, invited_from_here
 class _Finder:
     """Stands first in `sys.meta_path` and hooks the loader that the next finder offers for a module of interest."""
 
-    def __init__(self, wanted: Dict[str, Callable[[ModuleType], None]]) -> None:
+    def __init__(self, wanted: Dict[str, Callable[[ModuleType], None]], tell_failure: Callable[[], None]) -> None:
         self._wanted = wanted
+        self._tell_failure = tell_failure
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name not in self._wanted:
@@ -62,8 +63,7 @@ class _Finder:
             if told is not None:
                 told(module)
         except Exception:
-            if os.environ.get("BOTTLENECK_DOCTOR_DEBUG"):
-                raise
+            self._tell_failure()
 
 
 def _attach(torch: ModuleType) -> None:
@@ -78,8 +78,9 @@ def _watch_subprocess(subprocess: ModuleType) -> None:
     subprocess_entry.watch(subprocess)
 
 
-def enter() -> None:
-    """Called once at interpreter start. Does nothing unless a supervisor invited this process."""
+def enter(tell_failure: Callable[[], None]) -> None:
+    """Called once at interpreter start. Does nothing unless a supervisor invited this process. `tell_failure`: called
+    in an `except` clause, it tells the supervisor that the guest can't do its work."""
     if not os.environ.get(VARIABLE):
         return
     notebook_entry.install()
@@ -93,13 +94,12 @@ def enter() -> None:
         if guard.install(json.loads(os.environ[VARIABLE])):
             wanted["safetensors._safetensors_rust"] = guard.watch_safetensors
     except Exception:
-        if os.environ.get("BOTTLENECK_DOCTOR_DEBUG"):
-            raise
+        tell_failure()
     if "subprocess" in sys.modules:
         _watch_subprocess(sys.modules["subprocess"])
     else:
         wanted["subprocess"] = _watch_subprocess
-    sys.meta_path.insert(0, _Finder(wanted))
+    sys.meta_path.insert(0, _Finder(wanted, tell_failure))
 
 
 def _end_with_supervisor() -> None:

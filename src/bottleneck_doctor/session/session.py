@@ -125,7 +125,8 @@ class Session:
         self._scratch.mkdir()
         self.started = time.monotonic()
         self._set_forward = _set_forward()
-        self._process.start({**invitation, "scratch": str(self._scratch), "supervisor": os.getpid()})
+        told = {"scratch": str(self._scratch), "failed": str(self._scratch / shown.FAILED), "supervisor": os.getpid()}
+        self._process.start({**invitation, **told})
         threading.Thread(target=self._await_end, daemon=True).start()
         threading.Thread(
             target=self._output.watch, args=(lambda: self._stopped,), kwargs={"show": self._verbose}, daemon=True
@@ -149,6 +150,9 @@ class Session:
                 return Exited(1, failure[0])
             if deadline <= now:
                 return None
+            trouble = self._cannot_begin(self.pid)
+            if trouble is not None:
+                return trouble
             try:
                 hello, connection, message = self._events.get(timeout=min(deadline - now, _TICK))
             except queue.Empty:
@@ -166,6 +170,9 @@ class Session:
         otherwise None."""
         if isinstance(message, Exited):
             failure = self._crash or (self._lost if message.code else None)
+            if message.code == 0 and self.farewell is None:
+                # A launcher has no guest of its own, and a program that only calls others needs none.
+                return self._cannot_begin(None) or message
             return message if failure is None else Exited(message.code or 1, failure[0])
         assert hello is not None
         if isinstance(message, messages.Found):
@@ -194,6 +201,12 @@ class Session:
         else:
             return message
         return None
+
+    def _cannot_begin(self, pid: int | None) -> messages.Trouble | None:
+        """The message that the guest of this process, or of any, could not begin; None if none has said so, or one was
+        met all the same."""
+        text = "" if self.hello is not None else shown.failure(self._scratch, pid)
+        return messages.Trouble(text=text) if text else None
 
     def _met_another(self, first: messages.Hello, connection: socket.socket) -> Any:
         """A second process trains by itself, not as a rank of the same training. It runs on as it would without doctor.

@@ -12,6 +12,9 @@ from pathlib import Path
 from bottleneck_doctor.runtime.wire import liveness
 from bottleneck_doctor.runtime.wire import seen as seen_so_far
 
+FAILED = "failed"
+"""The name of the files in which guests that could not begin say why, before the number of the process."""
+
 
 def is_away(folder: Path) -> bool:
     """Whether training stands still for other work of the user's, such as an evaluation or a checkpoint."""
@@ -37,6 +40,14 @@ def most_seen(folder: Path) -> seen_so_far.Counts | None:
             found.append(seen_so_far.read(file.read_bytes()))
     known = [counts for counts in found if counts is not None]
     return max(known, key=lambda counts: (counts.optimizer_steps, counts.backwards, counts), default=None)
+
+
+def failure(folder: Path, pid: int | None = None) -> str:
+    """Why the guest of this process, or of any on this host, could not begin; "" if none has said that."""
+    with contextlib.suppress(OSError):
+        for file in sorted(folder.glob(f"{FAILED}-{'*' if pid is None else pid}")):
+            return file.read_text(encoding="utf-8", errors="replace")
+    return ""
 
 
 def _shown(folder: Path) -> list[liveness.Shown]:

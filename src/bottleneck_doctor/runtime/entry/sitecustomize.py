@@ -6,8 +6,22 @@ have run without doctor.
 
 import importlib
 import importlib.util
+import json
 import os
 import sys
+import traceback
+
+
+def _tell_failure():
+    """Write why the guest could not begin into a file for the supervisor: there may be no other way to reach it."""
+    if os.environ.get("BOTTLENECK_DOCTOR_DEBUG"):
+        raise
+    try:
+        path = "%s-%d" % (json.loads(os.environ["BOTTLENECK_DOCTOR"])["failed"], os.getpid())
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(traceback.format_exc())
+    except (KeyError, TypeError, ValueError, OSError):  # Nobody invited us, or it was from another host.
+        pass
 
 
 def _enter() -> None:
@@ -25,10 +39,9 @@ def _enter() -> None:
             package = importlib.util.module_from_spec(spec)
             sys.modules[spec.name] = package
             spec.loader.exec_module(package)
-            importlib.import_module(spec.name + ".bootstrap").enter()
+            importlib.import_module(spec.name + ".bootstrap").enter(_tell_failure)
     except Exception:  # The user's program must start whatever is wrong with us.
-        if os.environ.get("BOTTLENECK_DOCTOR_DEBUG"):
-            raise
+        _tell_failure()
     try:
         importlib.import_module("sitecustomize")  # the user's own, now that ours is out of the way
     except ImportError as error:
