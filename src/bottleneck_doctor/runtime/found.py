@@ -49,7 +49,8 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
     record = loop.record
     here = place()
     asked = None if loader is None else dataset_copies.for_this_process(loader)
-    row = steps.bare_backwards if loop.rung == "backward" else steps.bare_steps
+    rows = {"backward": steps.bare_backwards, "closure": steps.closures.row}
+    row = rows.get(loop.rung, steps.bare_steps)
     # A step ends where ranks wait for one another: in an optimizer's, or in the backward pass.
     made = steps.made(loop.rung) if record is None else steps.optimizer_steps
     began = steps.started
@@ -77,7 +78,8 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
         "facts": facts(steps, device, asked, tried),
         "first_batch": wall_clock() - (now() - began),
     }
-    extent = _extent(taken)
+    # A program says how many steps its optimizer makes, and not how often that calls a closure.
+    extent = UNKNOWN if loop.rung == "closure" else _extent(taken)
     common.update(run_epochs=extent.epochs, run_steps=extent.steps, run_may_end_sooner=extent.may_end_sooner)
     if record is None:
         return Found(

@@ -9,7 +9,7 @@ import multiprocessing.util
 import os
 import sys
 import threading
-from typing import Any, List, Optional, Union
+from typing import Any, Callable, List, Optional, Union
 
 import torch
 from torch.utils.data import get_worker_info
@@ -21,7 +21,7 @@ from .loader import iterators
 from .loader.attributes import batch_size, worker_died
 from .loader.iterators import plain_next
 from .loop.batches import batch_samples
-from .loop.ladder import Loop, look, look_at_backwards
+from .loop.ladder import Loop, look, look_at_backwards, look_at_closures
 from .loop.steps import Steps
 from .modes import loading as recording
 from .process import ptrace, surroundings, tracebacks
@@ -65,6 +65,7 @@ class Guest:
         self._steps.install()
         self._steps.on_optimizer_step = self._optimizer_stepped
         self._steps.on_backward_ended = self._backward_ended
+        self._steps.on_closure_pass = self._closure_passed
         self._steps.callers.observe = own_settings
         watch(self._steps)
         self._steps.tell = self._tell
@@ -202,17 +203,23 @@ class Guest:
         self._step_ended("optimizer step")
 
     def _backward_ended(self) -> None:
+        self._passed("backward", lambda: look_at_backwards(self._steps))
+
+    def _closure_passed(self) -> None:
+        self._passed("closure", lambda: look_at_closures(self._steps, self._expected))
+
+    def _passed(self, rung: str, look_again: Callable[[], Optional[Loop]]) -> None:
         if self._off or (threading.current_thread() is not threading.main_thread() and self._server is None):
             return
         if self._server is None:
             try:
-                loop = look_at_backwards(self._steps)
+                loop = look_again()
             except Exception:  # The user's program goes on alone.
                 self._off = True
                 return
             if loop is not None:
                 self._begin(loop, None, None)
-        self._step_ended("backward")
+        self._step_ended(rung)
 
     def _step_ended(self, rung: str) -> None:
         """Something ended that may be the end of a step in a loop without a loader."""

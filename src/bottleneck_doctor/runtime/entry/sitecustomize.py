@@ -12,7 +12,7 @@ import sys
 import traceback
 
 
-def _tell_failure():
+def _tell_failure() -> None:
     """Write why the guest could not begin into a file for the supervisor: there may be no other way to reach it."""
     if os.environ.get("BOTTLENECK_DOCTOR_DEBUG"):
         raise

@@ -1,5 +1,6 @@
 """Recognises the training loop once enough was seen, by the first of these that applies: optimizer step,
-`GradScaler.step`, backward, batches."""
+`GradScaler.step`, backward, batches. Where an optimizer's step takes long because its closure is called often, each
+backward pass that the closure makes is a step."""
 
 from __future__ import annotations
 
@@ -37,6 +38,10 @@ which may step once gradients of many passes have been added up."""
 ON_ONE_BATCH = (40, PATIENCE_SECONDS), (12, 60.0)
 """Optimizer steps since the last batch, and seconds, after which no loader is taken to feed them: a program took one
 batch when it began, such as all of its data, and trains on that."""
+
+CLOSURE_SECONDS = 10.0
+PASSES_A_STEP = 4
+"""After so many seconds of few optimizer steps, with so many backward passes in each, these passes are the steps."""
 
 RHYTHM_SECONDS = 20.0
 RHYTHM_GAPS = 8
@@ -177,6 +182,23 @@ def look_at_backwards(steps: Steps) -> Optional[Loop]:
         return None
     steps.callers.find_without_optimizer()
     return _bare_loop(steps, "backward", row)
+
+
+def look_at_closures(steps: Steps, expected: Optional[Expected] = None) -> Optional[Loop]:
+    """A loop whose optimizer takes long for a step, since its closure is called often."""
+    closures = steps.closures
+    row = closures.row
+    told = expected is not None and expected.rung == "closure"
+    waited = row.lasted() > (ON_ONE_BATCH[0][1] if steps.records else CLOSURE_SECONDS)
+    slow = row.lasted() > RHYTHM_SECONDS and not steps.records
+    if row.count < (MINIMUM_STEPS if slow else BARE_STEPS) or not (waited or told):
+        return None
+    if row.count < PASSES_A_STEP * closures.steps_in_row:
+        return None
+    if closures.optimizer not in steps.optimizers:
+        steps.optimizers.append(closures.optimizer)
+    steps.callers.find(steps.optimizers)
+    return _bare_loop(steps, "closure", row, expected)
 
 
 def _patience_with_backwards() -> Tuple[int, float]:

@@ -14,7 +14,7 @@ class Alone:
     """Events of one kind in a row, with nothing between them by which a loop would rather be found.
 
     `since`: when the first of them was, in seconds. `steps`: when each was, its signature, and how often the modules
-    that train had been called by then.
+    that train had been called by then. Times of `steps` leave out what was `away`.
     """
 
     def __init__(self) -> None:
@@ -22,12 +22,13 @@ class Alone:
         self.since = 0.0
         self.steps: Deque[Tuple[float, Signature, int]] = deque(maxlen=4096)
 
-    def add(self, signature: Signature, calls: int = 0) -> None:
+    def add(self, signature: Signature, calls: int = 0, away: float = 0.0) -> None:
+        """`away`: seconds so far that belong to none of them."""
         at = now()
         if not self.count:
             self.since = at
         self.count += 1
-        self.steps.append((at, signature, calls))
+        self.steps.append((at - away, signature, calls))
 
     def clear(self) -> None:
         self.count = 0

@@ -18,6 +18,7 @@ from ..process.user_code import user_site
 from ..wire.messages import Site
 from ..wire.seen import Counts
 from .callers import Callers
+from .closures import Closures
 from .losses import Losses
 from .period import MINIMUM_STEPS
 from .records import Alone, LoaderRecord, likeness
@@ -29,7 +30,7 @@ may have tried the model out, or built it."""
 
 
 class Watch:
-    """Told where an optimizer's step begins and ends, while a window wants to know."""
+    """Told where an optimizer's step begins and ends, and what it calls, while a window wants to know."""
 
     def optimizer_begins(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
         """May return other `(args, kwargs)` for the step; None leaves them."""
@@ -39,8 +40,8 @@ class Watch:
 
 
 class Steps:
-    """Counts events, and keeps those that show the loop. `on_optimizer_step`, `on_backward` and `on_backward_ended` are
-    called for each."""
+    """Counts events, and keeps those that show the loop. `on_optimizer_step`, `on_backward`, `on_backward_ended` and
+    `on_closure_pass` are called for each."""
 
     def __init__(self) -> None:
         self.optimizer_steps = 0
@@ -53,6 +54,8 @@ class Steps:
         self.evaluated = 0
         """Batches that were taken with gradients off."""
         self.on_backward_ended: Optional[Callable[[], None]] = None
+        self.on_closure_pass: Optional[Callable[[], None]] = None
+        """A backward pass has ended that an optimizer's closure made."""
         self.on_optimizer_step: Optional[Callable[[Any], None]] = None
         self.before_optimizer_step: Optional[Callable[[Any], None]] = None
         self.on_backward: Optional[Callable[[], None]] = None
@@ -73,6 +76,7 @@ class Steps:
         """Optimizer steps since the last batch."""
         self.bare_backwards = Alone()
         """Backward passes since the last batch or optimizer step, those apart that are a part of either."""
+        self.closures = Closures()
         self.patience: Optional[Tuple[int, float]] = None
         """Where only backward passes are seen: how many of them, and how many seconds, the ladder waits for."""
         self.looks_from = 0
@@ -108,7 +112,8 @@ class Steps:
         """Start over, in a process that was forked from the one that saw all this. Hooks stay."""
         self.callers.forget()
         fresh = vars(Steps())
-        for name in ("on_optimizer_step", "on_backward_ended", "_observing", "callers", "zero_grads"):
+        kept = "on_optimizer_step", "on_backward_ended", "on_closure_pass", "_observing", "callers", "zero_grads"
+        for name in kept:
             del fresh[name]
         self.__dict__.update({**fresh, "roots": self.callers.roots})
 
@@ -116,7 +121,9 @@ class Steps:
         self._in_optimizer = True
         if self._observing:
             self.zero_grads.step_begins(optimizer)
-        changed = self.watch.optimizer_begins(args, kwargs) if self.watch is not None else None
+        changed = self.closures.step_begins(optimizer, args, kwargs)
+        if self.watch is not None:
+            changed = self.watch.optimizer_begins(*(changed or (args, kwargs))) or changed
         if self.before_optimizer_step is not None:
             self.before_optimizer_step(optimizer)
         return changed
@@ -127,6 +134,7 @@ class Steps:
         self.optimizer_ended_at = now()
         if self.watch is not None:
             self.watch.optimizer_ended()
+        self.closures.step_ended()
         if self._observing:
             self._observe_optimizer(optimizer)
         if self.on_optimizer_step is not None:
@@ -163,7 +171,8 @@ class Steps:
         """Count it. Until the loop is found, also return the user's line that called it."""
         self.backwards += 1
         if self.losses.wanted and not self._passes and not self.user_scaler:
-            self.losses.note(self.optimizer_steps or self.own_backwards, tensors)
+            passes = self.closures.passes if self.closures.are_steps else 0
+            self.losses.note(passes or self.optimizer_steps or self.own_backwards, tensors)
         site = None
         if self._observing:
             site = user_site(3)
@@ -177,8 +186,8 @@ class Steps:
         return site
 
     def _passed(self, original: Any, args: Any, kwargs: Any, site: Optional[Site]) -> Any:
-        """What `original` returns. Tells that a backward pass has ended, unless it is a part of another or of an
-        optimizer's step, as those are that a checkpoint or a closure makes."""
+        """What `original` returns. Tells that a backward pass has ended, unless it is a part of another, as that of a
+        checkpoint; and apart, that one has which is a part of an optimizer's step, as that of a closure."""
         self._passes += 1
         self.callers.in_backward = True
         try:
@@ -194,6 +203,10 @@ class Steps:
                     self.callers.look_again()
             if self.on_backward_ended is not None:
                 self.on_backward_ended()
+        elif not self._passes:
+            self.closures.passed(None if site is None else (site.file, site.line))
+            if self.on_closure_pass is not None:
+                self.on_closure_pass()
         return made
 
     def _with_gradient(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
@@ -223,6 +236,8 @@ class Steps:
 
     def made(self, rung: str) -> int:
         """Steps so far of a loop that was found by this rung."""
+        if rung == "closure":
+            return self.closures.passes
         return self.own_backwards if rung == "backward" else self.optimizer_steps
 
     def counts(self) -> Counts:
@@ -235,6 +250,7 @@ class Steps:
         """Take the costlier hooks away; counting goes on."""
         self._observing = False
         self.tell = None
+        self.closures.wrapping = False
         self.zero_grads.stop()
         self.callers.stop()
 
@@ -243,6 +259,7 @@ class Steps:
         self.batches += 1
         self.started = requested if self.started is None else self.started
         self._no_longer_alone(self.bare_steps, self.bare_backwards)
+        self.closures.batch_delivered()
         key = id(loader)
         record = self.records.get(key)
         if record is None or record.loader() is not loader:

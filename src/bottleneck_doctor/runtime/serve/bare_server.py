@@ -19,8 +19,8 @@ from .window import Ask, WindowFailed, synchroniser
 
 
 class BareServer:
-    """Serves a loop without a loader, after the optimizer's steps or, depending on its `rung`, after backward
-    passes."""
+    """Serves a loop without a loader, after the optimizer's steps or, depending on its `rung`, after backward passes,
+    or those that the optimizer's closure makes."""
 
     def __init__(self, steps: Steps, loop: Loop, ask: Ask, device: str, liveness: Liveness) -> None:
         self.rung = loop.rung
@@ -36,7 +36,11 @@ class BareServer:
         """When the model was put into evaluation mode; None while it trains."""
         self._calls = RootCalls(steps.roots) if loop.by_calls else None
         self._evaluation = EvaluationMode(steps, self._evaluation_begins, self._evaluation_ended, self._evaluates)
-        if loop.period == 1:  # Where other work comes in a rhythm, windows hold whole periods.
+        if loop.rung == "closure":
+            closures = steps.closures
+            closures.wrapping = closures.are_steps = True
+            closures.on_step_begins, closures.on_step_ended = self._optimizer_begins, self._optimizer_ended
+        elif loop.period == 1:  # Where other work comes in a rhythm, windows hold whole periods.
             self._evaluation.watch()
         self._failure = ""
 
@@ -77,6 +81,21 @@ class BareServer:
                     self._run = BareRun(rest, self._context, self._synchronise, self._calls)
                     continue
                 report = WindowDone(window=grant.window, status="failed", reason=str(failure), position=self._position)
+
+    # -- between two steps of an optimizer that calls a closure ------------------------------------------------------
+
+    def _optimizer_ended(self) -> None:
+        self._liveness.away()
+        self._synchronise()
+        self._paused_at = now()
+        if self._run is not None:
+            self._run.pause(self._paused_at)
+
+    def _optimizer_begins(self) -> None:
+        self._synchronise()
+        began, self._paused_at = self._paused_at, None
+        if began is not None and self._run is not None:
+            self._run.resume(now() - began)
 
     # -- evaluation mode -------------------------------------------------------------------------------------------
 

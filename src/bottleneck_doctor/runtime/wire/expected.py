@@ -35,7 +35,7 @@ class Expected:
         """What another process may expect. None where the loop's work does not repeat, something else may come before
         it, or there is neither a loader nor an optimizer to know it by."""
         if not found.has_loader:
-            known = found.periodic and found.rung == "optimizer step"
+            known = found.periodic and found.rung in ("optimizer step", "closure")
             return cls(found.rung, found.period, [], found.by_calls) if known else None
         if not (found.periodic and found.seen_alone) or found.loader_site is None:
             return None
