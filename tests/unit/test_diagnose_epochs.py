@@ -155,6 +155,16 @@ def test_what_is_only_known_by_the_mode_of_the_model_need_not_be_an_evaluation()
     assert "torch.inference_mode()" in found.advice
 
 
+def test_work_between_the_steps_of_an_optimizer_that_calls_a_closure_need_not_be_an_evaluation() -> None:
+    evidence = healthy(interruption=Interruption(seen=3, seconds=1.0, every=20.0), windows=[])
+    found = finding("frequent-evaluation", replace(evidence, found=replace(evidence.found, rung="closure")))
+    assert found is not None
+    assert found.sentence.startswith(
+        "After 20 calls of its closure, the optimizer has made a step, and other work follows for 1.0 s. These calls take"
+    )
+    assert "If it evaluates or draws there" in found.advice
+
+
 @pytest.mark.parametrize(("batches", "epochs"), [(100, True), (None, False)])
 def test_no_epoch_is_named_where_none_is_known(batches: int | None, epochs: bool) -> None:
     """A loader of the user's own may never end, whatever the program calls an epoch."""

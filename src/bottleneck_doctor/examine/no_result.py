@@ -131,8 +131,8 @@ def _is_no_loop(seen: Counts) -> bool:
 def _no_loop(sentence: str, seen: Counts, tail: str) -> DoctorError:
     if seen.backwards:
         advice = (
-            "In all that time no optimizer step ended, as with LBFGS and a large max_iter. Make the steps shorter, "
-            "for example with a smaller max_iter."
+            "No optimizer step ended. If the passes lie inside one, as with LBFGS and a large max_iter, doctor needs "
+            "to see them for ten seconds: let the script train for longer."
         )
     elif seen.evaluated and not seen.batches:
         advice = (

@@ -18,6 +18,8 @@ ADVICE_BY_MODE = "If it evaluates there, let it do so after more steps, or on fe
 
 ADVICE_WITHIN_STEPS = "If it evaluates there, let it do so after every tenth step, or less often."
 
+ADVICE_BETWEEN_STEPS = "If it evaluates or draws there, let it do so after more steps of the optimizer."
+
 EACH = 1.2
 """Steps to an evaluation up to which each has one: a window may begin or end between a step and its evaluation."""
 
@@ -32,16 +34,20 @@ def judge(evidence: Evidence) -> Statement | None:
     steps = words.count_text(round(seen.every), "step")
     kept, long = keeps_graphs(seen), words.duration_text(seen.seconds)
     does = f"Within an epoch, the program evaluates about once in {steps}, for {long}."
-    what, where, advice = "evaluations are", "in evaluations within its epochs", ADVICE
+    these, what, where, advice = "steps", "evaluations are", "in evaluations within its epochs", ADVICE
     if evidence.found.epoch_length is None:
         # What the program calls an epoch is not seen then, as where a loader of its own never ends.
         does, where = f"About once in {steps}, the program evaluates, for {long}.", "in evaluations"
     if seen.by_mode:
         does = f"About once in {steps}, the program puts its model into evaluation mode, for {long}."
         what, where, advice = "that is", "with the model in evaluation mode", ADVICE_BY_MODE
+    if evidence.found.rung == "closure":
+        calls = words.count_text(round(seen.every), "call")
+        does = f"After {calls} of its closure, the optimizer has made a step, and other work follows for {long}."
+        these, what, where, advice = "calls", "that is", "between the optimizer's steps", ADVICE_BETWEEN_STEPS
     return Statement(
         sentence=(
-            f"{does} These steps take {words.duration_text(seen.every * step / 1000)}, so {what} "
+            f"{does} These {these} take {words.duration_text(seen.every * step / 1000)}, so {what} "
             f"{words.share_text(share)} of the time.{KEPT if kept else ''}"
         ),
         figures=_figures(share, seen.seconds, seen.every, seen.seen),

@@ -40,15 +40,15 @@ class Closures:
         """Told where the optimizer's step does so, where each pass is a step of the loop."""
         self._left_at: Optional[float] = None
         self._away = 0.0
-        """Seconds in which no optimizer made a step, since the row began."""
+        """Seconds in which no optimizer made a step, since the row's first pass."""
 
     def step_begins(self, optimizer: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Arguments]:
         """The optimizer begins a step. Returns other arguments for it; None leaves them."""
         self.optimizer = optimizer
         self.steps_in_row += 1
-        if self._left_at is not None:
+        if self._left_at is not None and self.row.count:
             self._away += now() - self._left_at
-            self._left_at = None
+        self._left_at = None
         if self.on_step_begins is not None:
             self.on_step_begins()
         if not self.wrapping:
@@ -69,6 +69,10 @@ class Closures:
         """A backward pass has ended inside the optimizer's step, which began at that line of the user's."""
         self.passes += 1
         self.row.add(("closure", line), away=self._away)
+
+    def lasted(self) -> float:
+        """Seconds of the optimizer's steps since the first pass of the row."""
+        return self.row.lasted() - self._away
 
     def batch_delivered(self) -> None:
         """A loader gave a batch: steps may be made of it."""

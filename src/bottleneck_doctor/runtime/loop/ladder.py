@@ -42,6 +42,8 @@ batch when it began, such as all of its data, and trains on that."""
 CLOSURE_SECONDS = 10.0
 PASSES_A_STEP = 4
 """After so many seconds of few optimizer steps, with so many backward passes in each, these passes are the steps."""
+CLOSURE_SECONDS_WITH_LOADER = 60.0
+"""The same where a batch came before them, and the next one may come once the optimizer has made its first step."""
 
 RHYTHM_SECONDS = 20.0
 RHYTHM_GAPS = 8
@@ -189,11 +191,12 @@ def look_at_closures(steps: Steps, expected: Optional[Expected] = None) -> Optio
     closures = steps.closures
     row = closures.row
     told = expected is not None and expected.rung == "closure"
-    waited = row.lasted() > (ON_ONE_BATCH[0][1] if steps.records else CLOSURE_SECONDS)
-    slow = row.lasted() > RHYTHM_SECONDS and not steps.records
-    if row.count < (MINIMUM_STEPS if slow else BARE_STEPS) or not (waited or told):
+    may_load = bool(steps.records) and closures.steps_in_row == 1
+    waited = closures.lasted() > (CLOSURE_SECONDS_WITH_LOADER if may_load else CLOSURE_SECONDS)
+    slow = closures.lasted() > RHYTHM_SECONDS and not may_load
+    if row.count < max(MINIMUM_STEPS if slow else BARE_STEPS, PASSES_A_STEP * closures.steps_in_row):
         return None
-    if row.count < PASSES_A_STEP * closures.steps_in_row:
+    if not (waited or told):
         return None
     if closures.optimizer not in steps.optimizers:
         steps.optimizers.append(closures.optimizer)

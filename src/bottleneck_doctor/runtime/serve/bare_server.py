@@ -88,14 +88,19 @@ class BareServer:
         self._liveness.away()
         self._synchronise()
         self._paused_at = now()
+        self._context.interruptions.began(self._steps.backwards)
         if self._run is not None:
             self._run.pause(self._paused_at)
 
     def _optimizer_begins(self) -> None:
-        self._synchronise()
         began, self._paused_at = self._paused_at, None
-        if began is not None and self._run is not None:
-            self._run.resume(now() - began)
+        if began is None:
+            return
+        self._synchronise()
+        seconds = now() - began
+        self._context.interruptions.ended(seconds, self._position, self._steps.backwards, mid_epoch=True)
+        if self._run is not None:
+            self._run.resume(seconds)
 
     # -- evaluation mode -------------------------------------------------------------------------------------------
 
