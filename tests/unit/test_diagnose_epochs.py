@@ -160,7 +160,7 @@ def test_work_between_the_steps_of_an_optimizer_that_calls_a_closure_need_not_be
     found = finding("frequent-evaluation", replace(evidence, found=replace(evidence.found, rung="closure")))
     assert found is not None
     assert found.sentence.startswith(
-        "After 20 calls of its closure, the optimizer has made a step, and other work follows for 1.0 s. These calls take"
+        "After 20 calls of its closure, the optimizer has made a step, and other work follows for 1.0 s. These calls"
     )
     assert "If it evaluates or draws there" in found.advice
 
