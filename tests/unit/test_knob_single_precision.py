@@ -178,3 +178,38 @@ def test_a_model_that_calls_another_gets_what_that_one_made() -> None:
     knob.revert(training.context)
     training.train(1)
     assert training.model.made[-1] is torch.float64
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_it_is_switched_in_the_midst_of_a_step_that_calls_a_closure(search: str | None) -> None:
+    """Such a step may be the whole training. What LBFGS computes with by then is in its variables."""
+
+    def losses(switched: bool) -> list[float]:
+        training = Training(Net().double(), torch.optim.LBFGS)
+        steps, seen = training.steps, list[float]()
+        optimizer: Any = torch.optim.LBFGS(
+            training.model.parameters(), lr=0.1, max_iter=40, max_eval=40, line_search_fn=search,
+            tolerance_grad=0, tolerance_change=0,
+        )  # fmt: skip
+        steps.optimizers[:] = [optimizer]
+        knobs: list[Knob] = []
+
+        def closure() -> torch.Tensor:
+            optimizer.zero_grad()
+            loss: torch.Tensor = (training.model(training.rows) - training.wanted).square().mean()
+            loss.backward()  # type: ignore[no-untyped-call]
+            seen.append(loss.item())
+            if switched and len(seen) == 11:
+                knobs.append(training.applied())
+            if switched and len(seen) == 21:
+                assert training.types() == {torch.float32}
+                knobs[0].revert(training.context)
+            return loss
+
+        changed = steps.closures.step_begins(optimizer, (optimizer, closure), {})
+        assert changed is not None
+        optimizer.step(changed[0][1])
+        assert training.types() == {torch.float64}
+        return seen
+
+    assert losses(switched=True)[:30] == pytest.approx(losses(switched=False)[:30], rel=1e-3)

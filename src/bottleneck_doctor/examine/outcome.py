@@ -370,7 +370,14 @@ def _odd_loop(found: Found) -> list[Warning]:
                 sentence="The loop's steps show no regular pattern, so some windows may hold more work than others.",
             )
         )
-    if found.rung != "optimizer step":
+    if found.rung == "closure":
+        odd.append(
+            Warning(
+                slug="closure-steps",
+                sentence="A step is one call of the optimizer's closure here: the optimizer's own steps take long.",
+            )
+        )
+    elif found.rung != "optimizer step":
         odd.append(
             Warning(
                 slug="lower-rung",

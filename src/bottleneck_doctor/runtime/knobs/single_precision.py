@@ -3,17 +3,20 @@
 Weights, their gradients and the optimizer's state change their type where they are. What the model is called with is
 converted to float32, and what it returns to float64 again: what the program makes of that, such as the loss, may hold
 other numbers in float64, and torch computes no loss of two types. torch's default type is float32 in the model, so that
-what it makes for itself has that. After the window all is float64, with the digits that float32 has left.
+what it makes for itself has that. After the window all is float64, with the digits that float32 has left. In the midst
+of an optimizer's step that calls a closure, what it computes with is in its variables, too.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, List, Optional, Set
 
 import torch
 
 from ..loop.batches import tensors_of
 from ..loop.steps import Steps
+from ..process.originals import get_frame
 from . import GuestContext, Knob, Refused
 from ._hook import Hook
 from ._layout import every_tensor, has_compiled, is_for_several, is_scripted, without_own_memory
@@ -82,6 +85,11 @@ class SinglePrecision(Knob):
                     if id(kept) not in done:  # LBFGS has one tensor in several places.
                         done.add(id(kept))
                         kept.data = change(kept.data)
+        if context.steps.closures.within:
+            for kept in _in_variables_of_optimizers():
+                if id(kept) not in done and not any(kept is tensor for tensor in self._changed):
+                    done.add(id(kept))
+                    kept.data = change(kept.data)
 
     def _called(self, module: Any, args: Any, kwargs: Any) -> Any:
         self._depth += 1
@@ -109,6 +117,19 @@ class SinglePrecision(Knob):
 
 
 KNOB = SinglePrecision
+_OPTIMIZERS = os.path.dirname(os.path.abspath(torch.optim.__file__)) + os.sep
+
+
+def _in_variables_of_optimizers() -> List[torch.Tensor]:
+    """What torch's optimizers that are at work further out hold in their variables."""
+    held: List[torch.Tensor] = []
+    frame = get_frame(1)
+    while frame is not None:
+        if os.path.abspath(frame.f_code.co_filename).startswith(_OPTIMIZERS):
+            for value in list(frame.f_locals.values()):
+                held += tensors_of(value)
+        frame = frame.f_back
+    return held
 
 
 def _is_double(tensor: torch.Tensor) -> bool:
