@@ -163,6 +163,16 @@ def test_what_loads_faster_is_tried_on_top_where_steps_wait(cached: float, waits
     assert not rungs(tried, known, {}, 0)
 
 
+@pytest.mark.parametrize(("left", "fix"), [(0.02, "cached-samples"), (0.2, "workers")])
+def test_of_what_loads_the_one_is_tried_on_top_under_which_steps_wait_least(left: float, fix: str) -> None:
+    """One window of each: how long steps wait is known better than how much faster they are."""
+    one: Setting = {"num_workers": 1}
+    tried = {"amp-bf16": [BF16], "workers": [one], "cached-samples": [CACHED]}
+    known = {key_of(BF16): 1.4, key_of(one): 1.01, key_of(CACHED): 0.98}
+    shares = {key_of(BF16): 0.21, key_of({}): 0.15, key_of(one): 0.13, key_of(CACHED): left}
+    assert [fix for fix, _ in rungs(tried, known, {}, 0, frozenset(), shares)] == ["amp-bf16", fix]
+
+
 def test_what_loads_faster_already_gets_nothing_more_for_it() -> None:
     tried = {"threads": [THREADS], "cached-samples": [CACHED]}
     known = {key_of(THREADS): 1.6, key_of(CACHED): 0.98}

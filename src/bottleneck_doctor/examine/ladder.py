@@ -170,8 +170,8 @@ def rungs(
     `tried`: settings by fix, including what they build on. `speeds`: those of settings, by key. `workers`: the best
     number of workers, empty if that is the user's own (`own_workers`). `more`: fixes of which the best is added, even
     if it brought nothing by itself, where the first rung is none of them and brings `MUCH`. `waits`: the share of the
-    time that steps wait for batches, by key. Where that is much under the first rung, and no rung loads faster, the
-    best fix that does is added, too.
+    time that steps wait for batches, by key. Where that is much under the first rung, and no rung loads faster, a fix
+    that loads is added, too: the one under which steps wait least, since all that they save then is about the same.
     """
     gains: list[tuple[float, str, Setting]] = []
     alike: list[tuple[float, str, Setting]] = []
@@ -197,7 +197,7 @@ def rungs(
     fed = [each for each in loading if each[0] > 1 / LUCK]
     loads = any(knobs.of_layer(setting, "loader") for _, _, setting in gains)
     if fed and gains and not loads and waits.get(labels.key_of(gains[0][2]), 0.0) >= WAITING:
-        gains.insert(1, max(fed, key=lambda gain: gain[0]))
+        gains.insert(1, min(fed, key=lambda gain: (waits.get(labels.key_of(gain[2]), 1.0), -gain[0])))
     best = [(fix, setting) for _, fix, setting in gains[:MOST_RUNGS]]
     # If there is no time for what takes long to try, the rungs below it are measured all the same.
     return _stacked(sorted(best, key=lambda each: knobs.is_dear(each[1])), own_workers)
