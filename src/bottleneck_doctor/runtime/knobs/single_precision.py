@@ -10,6 +10,7 @@ of an optimizer's step that calls a closure, what it computes with is in its var
 from __future__ import annotations
 
 import os
+from types import FrameType
 from typing import Any, Callable, List, Optional, Set
 
 import torch
@@ -123,7 +124,7 @@ _OPTIMIZERS = os.path.dirname(os.path.abspath(torch.optim.__file__)) + os.sep
 def _in_variables_of_optimizers() -> List[torch.Tensor]:
     """What torch's optimizers that are at work further out hold in their variables."""
     held: List[torch.Tensor] = []
-    frame = get_frame(1)
+    frame: Optional[FrameType] = get_frame(1)
     while frame is not None:
         if os.path.abspath(frame.f_code.co_filename).startswith(_OPTIMIZERS):
             for value in list(frame.f_locals.values()):

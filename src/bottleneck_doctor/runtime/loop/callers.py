@@ -15,9 +15,9 @@ from ..wire.messages import Site
 
 _MOST_CALLED = 4096
 
-Called = Tuple[Any, List[Line], str, Dict[str, Any]]
+Called = Tuple[Any, List[Line], str, Dict[str, Any], bool]
 """A module that was called, from which lines of the user's, from the innermost out, the type that autocast was on for,
-and what `observe` saw."""
+what `observe` saw, and whether it was given a tensor that needs a gradient."""
 
 
 class Callers:
@@ -139,7 +139,8 @@ class Callers:
         self._seen[id(module)] = reference = weakref.ref(module)
         lines = [] if self.in_backward else user_lines(3)
         self._called.pop(id(module), None)
-        self._called[id(module)] = (reference, lines, _autocast_of(module), self.observe())
+        learns = any(isinstance(each, torch.Tensor) and each.requires_grad for each in args)
+        self._called[id(module)] = (reference, lines, _autocast_of(module), self.observe(), learns)
 
     def _tell_inputs(self, args: Any) -> None:
         told, self.inputs = self.inputs, None
@@ -162,14 +163,19 @@ class Callers:
         return sum(self._calls.get(id(root), 0) for root in self.roots)
 
     def find(self, optimizers: Sequence[Any]) -> None:
-        """Add the outermost of the modules called since the last time that hold parameters of the optimizers."""
+        """Add the outermost of the modules called since the last time that hold parameters of the optimizers. If there
+        are none, what is optimized may be given to a model, as a picture that is to take on a style."""
         if self._tells_of_before:
             # Before the first step, a model may have been tried out under an autocast that training has not.
             self.autocast, self._tells_of_before = "", False
         elif not self.roots:
             self._tells_of_before = True
         held = {id(p) for o in optimizers for group in o.param_groups for p in group["params"]}
-        self._add([entry for entry in self._alive() if any(id(p) in held for p in entry[0].parameters())])
+        alive = self._alive()
+        owners = [entry for entry in alive if any(id(p) in held for p in entry[0].parameters())]
+        if not owners and not self.roots:
+            owners = [entry for entry in _outermost(alive) if entry[4]]
+        self._add(owners)
 
     def find_without_optimizer(self) -> None:
         """Add the outermost of the modules called since the last time that hold parameters to train."""
@@ -180,16 +186,20 @@ class Callers:
         return [entry for entry in called if entry[0] is not None]
 
     def _add(self, owners: List[Called]) -> None:
-        inside = {id(child) for entry in owners for child in entry[0].modules() if child is not entry[0]}
-        for module, lines, _, own in owners:
-            if id(module) in inside:
-                continue
+        for module, lines, _, own, _ in _outermost(owners):
             if all(module is not root for root in self.roots):
                 self.roots.append(module)
             if module is self.roots[0]:
                 self.forward_sites, self.own = sites_of(lines) or self.forward_sites, own
         self.autocast = next((entry[2] for entry in owners if entry[2]), self.autocast)
         self.clear()
+
+
+def _outermost(called: List[Called]) -> List[Called]:
+    """Those that have parameters, and are part of no other one."""
+    owners = [entry for entry in called if next(iter(entry[0].parameters()), None) is not None]
+    inside = {id(child) for entry in owners for child in entry[0].modules() if child is not entry[0]}
+    return [entry for entry in owners if id(entry[0]) not in inside]
 
 
 def _autocast_of(module: Any) -> str:

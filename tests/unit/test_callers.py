@@ -1,0 +1,53 @@
+"""Which modules are taken for the model that trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+import torch
+from torch import nn
+
+from bottleneck_doctor.runtime.loop.callers import Callers
+
+
+@pytest.fixture
+def callers() -> Iterator[Callers]:
+    made = Callers()
+    made.install()
+    yield made
+    made.stop()
+
+
+def net() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 4), nn.Tanh()), nn.Linear(4, 1))
+
+
+def found(callers: Callers, values: Sequence[torch.Tensor], *calls: Callable[[], object]) -> list[nn.Module]:
+    for call in calls:
+        call()
+    callers.find([torch.optim.SGD(values, lr=0.1)])
+    return callers.roots
+
+
+def test_it_is_the_outermost_whose_weights_the_optimizer_holds(callers: Callers) -> None:
+    model, other, rows = net(), net(), torch.ones(2, 4)
+    loss = nn.MSELoss()
+    held = list(model.parameters())
+    assert found(callers, held, lambda: other(rows), lambda: loss(model(rows), torch.ones(2, 1))) == [model]
+
+
+def test_what_is_optimized_may_be_given_to_a_model(callers: Callers) -> None:
+    """A picture that is to take on a style, or what a network is to be fooled by."""
+    model, features, loss = net().requires_grad_(False), net(), nn.MSELoss()
+    picture = torch.ones(2, 4, requires_grad=True)
+    assert found(
+        callers, [picture], lambda: features(torch.ones(2, 4)), lambda: loss(model(picture), torch.ones(2, 1))
+    ) == [model]
+
+
+def test_a_copy_of_the_weights_that_an_optimizer_holds_is_given_to_nobody(callers: Callers) -> None:
+    """As those in float32 of a model in bfloat16. Parts of the model are given what needs a gradient."""
+    model = net()
+    copies = [each.detach().clone().requires_grad_() for each in model.parameters()]
+    assert found(callers, copies, lambda: model(torch.ones(2, 4))) == []
