@@ -18,9 +18,11 @@ Arguments = Tuple[Tuple[Any, ...], Dict[str, Any]]
 
 class Closures:
     """Counts the passes. `row`: those since the last batch, as if no time went by between two steps of the optimizer.
-    `wrapping`: whether closures are wrapped, so that it is known what runs inside one."""
+    `wrapping`: whether closures are wrapped, so that it is known what runs inside one; they are in any case while
+    somebody watches, as `watching` tells."""
 
-    def __init__(self) -> None:
+    def __init__(self, watching: Callable[[], Any] = lambda: None) -> None:
+        self.watching = watching
         self.passes = 0
         self.row = Alone()
         self.optimizer: Any = None
@@ -32,9 +34,6 @@ class Closures:
         """Whether each pass is a step of the loop that was found."""
         self.within = False
         """Whether a closure is being called."""
-        self.on_call: Optional[Callable[[], None]] = None
-        self.on_return: Optional[Callable[[], None]] = None
-        """Told where a call of the closure begins and ends, while a window wants to know."""
         self.on_step_begins: Optional[Callable[[], None]] = None
         self.on_step_ended: Optional[Callable[[], None]] = None
         """Told where the optimizer's step does so, where each pass is a step of the loop."""
@@ -51,7 +50,7 @@ class Closures:
         self._left_at = None
         if self.on_step_begins is not None:
             self.on_step_begins()
-        if not self.wrapping:
+        if not self.wrapping and self.watching() is None:
             return None
         if len(args) > 1 and callable(args[1]):
             return (args[0], self._wrapped(args[1]), *args[2:]), kwargs
@@ -83,13 +82,15 @@ class Closures:
         @functools.wraps(closure)
         def call(*args: Any, **kwargs: Any) -> Any:
             self.within = True
-            if self.on_call is not None:
-                self.on_call()
+            watch = self.watching()
+            if watch is not None:
+                watch.closure_begins()
             try:
                 return closure(*args, **kwargs)
             finally:
                 self.within = False
-                if self.on_return is not None:
-                    self.on_return()
+                watch = self.watching()
+                if watch is not None:
+                    watch.closure_ended()
 
         return call

@@ -32,8 +32,14 @@ may have tried the model out, or built it."""
 class Watch:
     """Told where an optimizer's step begins and ends, and what it calls, while a window wants to know."""
 
-    def optimizer_begins(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
-        """May return other `(args, kwargs)` for the step; None leaves them."""
+    def optimizer_begins(self) -> None:
+        """The step begins."""
+
+    def closure_begins(self) -> None:
+        """The optimizer calls its closure."""
+
+    def closure_ended(self) -> None:
+        """That has returned."""
 
     def optimizer_ended(self) -> None:
         """The step is done, before anybody else is told of it."""
@@ -76,7 +82,7 @@ class Steps:
         """Optimizer steps since the last batch."""
         self.bare_backwards = Alone()
         """Backward passes since the last batch or optimizer step, those apart that are a part of either."""
-        self.closures = Closures()
+        self.closures = Closures(lambda: self.watch)
         self.patience: Optional[Tuple[int, float]] = None
         """Where only backward passes are seen: how many of them, and how many seconds, the ladder waits for."""
         self.looks_from = 0
@@ -123,7 +129,7 @@ class Steps:
             self.zero_grads.step_begins(optimizer)
         changed = self.closures.step_begins(optimizer, args, kwargs)
         if self.watch is not None:
-            changed = self.watch.optimizer_begins(*(changed or (args, kwargs))) or changed
+            self.watch.optimizer_begins()
         if self.before_optimizer_step is not None:
             self.before_optimizer_step(optimizer)
         return changed

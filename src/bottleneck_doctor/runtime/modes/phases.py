@@ -75,8 +75,8 @@ class Phases(Mode, Watch):
         self._collections = 0
         self._collecting = 0.0
         self._updates = 0
-        self._called = -1
-        """What ends the phase that the running call of the optimizer's closure began; -1 where there is none."""
+        self._called: List[int] = []
+        """What ends the phases that running calls of optimizers' closures began."""
 
     # -- on and off --------------------------------------------------------------------------------------------------
 
@@ -106,9 +106,7 @@ class Phases(Mode, Watch):
         if self.context.device != "cpu":
             put(torch.Tensor, "to", self._moving)
             put(torch.Tensor, "cuda", self._moving)
-        steps = self.context.steps
-        steps.watch = self
-        steps.closures.on_call, steps.closures.on_return = self._closure_begins, self._closure_ended
+        self.context.steps.watch = self
         gc.callbacks.append(self._collector)
 
     def _with_own(self, name: str, *bases: type) -> List[type]:
@@ -129,8 +127,6 @@ class Phases(Mode, Watch):
         self._communication.revert()
         if self.context.steps.watch is self:
             self.context.steps.watch = None
-            closures = self.context.steps.closures
-            closures.on_call = closures.on_return = None
         if self._collector in gc.callbacks:
             gc.callbacks.remove(self._collector)
 
@@ -141,7 +137,7 @@ class Phases(Mode, Watch):
         self._clock.start()
         if self.context.steps.closures.within:
             self._clock.begin(OPTIMIZER)
-            self._closure_begins()
+            self.closure_begins()
         if not self._holding:
             self._wait = self._clock.begin(DATA_WAIT)  # The feed may have to be opened first.
 
@@ -236,37 +232,21 @@ class Phases(Mode, Watch):
 
         return call
 
-    def optimizer_begins(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
-        if self._elsewhere():
-            return None
-        self._clock.begin(OPTIMIZER)
-        if self.context.steps.closures.wrapping:
-            return None
-        if len(args) > 1 and callable(args[1]):
-            return (args[0], self._closure(args[1]), *args[2:]), kwargs
-        if callable(kwargs.get("closure")):
-            return args, {**kwargs, "closure": self._closure(kwargs["closure"])}
-        return None
+    def optimizer_begins(self) -> None:
+        if not self._elsewhere():
+            self._clock.begin(OPTIMIZER)
 
     # What a closure does besides forward and backward is the loop's own work, not the optimizer's.
 
-    def _closure_begins(self) -> None:
+    def closure_begins(self) -> None:
         if not self._elsewhere():
-            self._called = self._clock.begin(BETWEEN)
+            self._called.append(self._clock.begin(BETWEEN))
             self._clock.nested += 1
 
-    def _closure_ended(self) -> None:
-        called, self._called = self._called, -1
-        if called >= 0:
+    def closure_ended(self) -> None:
+        if self._called:
             self._clock.nested -= 1
-            self._clock.end(called)
-
-    def _closure(self, closure: Any) -> Any:
-        @functools.wraps(closure)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return self._charged(BETWEEN, closure, args, kwargs)
-
-        return call
+            self._clock.end(self._called.pop())
 
     def optimizer_ended(self) -> None:
         if not self._elsewhere():
