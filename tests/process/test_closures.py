@@ -11,7 +11,7 @@ from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, Guest, write
 from tests.quiet import lasting
 
-from bottleneck_doctor.runtime.wire.expected import BARE_STEPS, Expected
+from bottleneck_doctor.runtime.wire.expected import CLOSURE_PASSES, Expected
 from bottleneck_doctor.session.session import Command
 
 pytestmark = pytest.mark.process
@@ -62,7 +62,7 @@ def test_what_lies_between_two_steps_of_the_optimizer_belongs_to_none(guests: li
     script = told(guests, tmp_path, STEPS.format(calls=20, between=0.5))
     found = script.found()
     assert (found.rung, found.period, found.periodic, found.has_loader) == ("closure", 1, True, False)
-    assert found.position == BARE_STEPS
+    assert found.position == CLOSURE_PASSES
     assert found.has_root_module
     assert found.run_steps is None
     # Two steps of the optimizer begin in it.

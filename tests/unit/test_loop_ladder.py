@@ -11,7 +11,7 @@ from bottleneck_doctor.runtime.loop import steps as all_steps
 from bottleneck_doctor.runtime.loop.ladder import look, look_at_closures
 from bottleneck_doctor.runtime.loop.period import MINIMUM_STEPS
 from bottleneck_doctor.runtime.loop.steps import Steps
-from bottleneck_doctor.runtime.wire.expected import BARE_STEPS, Expected
+from bottleneck_doctor.runtime.wire.expected import BARE_STEPS, CLOSURE_PASSES, Expected
 
 
 def steps_until_found(
@@ -114,8 +114,8 @@ KNOWN_CLOSURE = Expected("closure", 1, [])
         (0.9, 20, None, 13),
         (0.04, 100_000, None, 256),
         (4.0, 20, None, 7),
-        (0.9, 20, KNOWN_CLOSURE, BARE_STEPS),
-        (4.0, 20, KNOWN_CLOSURE, 7),
+        (0.9, 20, KNOWN_CLOSURE, CLOSURE_PASSES),
+        (4.0, 20, KNOWN_CLOSURE, CLOSURE_PASSES),
         (0.9, 1, None, None),
         (0.9, 3, None, None),
         (0.04, 20, None, None),

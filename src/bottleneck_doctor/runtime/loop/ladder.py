@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from ..process.originals import now
-from ..wire.expected import BARE_STEPS, Expected
+from ..wire.expected import BARE_STEPS, CLOSURE_PASSES, Expected
 from .period import (
     MINIMUM_STEPS,
     Signature,
@@ -194,7 +194,7 @@ def look_at_closures(steps: Steps, expected: Optional[Expected] = None) -> Optio
     may_load = bool(steps.records) and closures.steps_in_row == 1
     waited = closures.lasted() > (CLOSURE_SECONDS_WITH_LOADER if may_load else CLOSURE_SECONDS)
     slow = closures.lasted() > RHYTHM_SECONDS and not may_load
-    if row.count < max(MINIMUM_STEPS if slow else BARE_STEPS, PASSES_A_STEP * closures.steps_in_row):
+    if row.count < max(CLOSURE_PASSES if slow or told else BARE_STEPS, PASSES_A_STEP * closures.steps_in_row):
         return None
     if not (waited or told):
         return None

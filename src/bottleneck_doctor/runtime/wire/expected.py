@@ -18,6 +18,8 @@ REPEATS = 2
 """How often the work of a period must be seen to be the one that was expected."""
 BARE_STEPS = 12
 """Steps after which a loop without a loader is looked at."""
+CLOSURE_PASSES = 6
+"""The same of an optimizer's closure where another process had a loop of them."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Expected:
     @property
     def least_steps(self) -> int:
         """Steps after which the loop is found."""
+        if self.rung == "closure":
+            return CLOSURE_PASSES
         return REPEATS * self.period + 1 if self.loader else BARE_STEPS
 
     def told(self) -> Dict[str, Any]:
