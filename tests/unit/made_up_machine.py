@@ -93,6 +93,7 @@ class Training:
     """Part of what is computed in a step that the optimizer takes."""
     device: str = "cpu"
     drawn_by: str = "BatchSampler of RandomSampler"
+    rung: str = "optimizer step"
     able: tuple[str, ...] = ()
     """Knobs that can be applied to this loop, of those that can't be to each."""
     luck: float = 0.0
@@ -342,6 +343,7 @@ class MadeUpSession:
             prefetch_factor=2 if training.workers else None,
             epoch_batches=training.epoch if training.loader else None,
             drawn_by=training.drawn_by,
+            rung=training.rung,
             has_loader=training.loader,
             device=training.device,
             setup_seconds=training.start,

@@ -647,3 +647,10 @@ def test_earlier_checks_of_the_same_program_end_one_sooner() -> None:
     assert "judged together with 3 checks of before" in lent_text(second.check)
     steady = Checked(head=head, earlier=[first.check] * 3, steady=False)
     assert steady.check.lent is None
+
+
+def test_calls_of_a_closure_are_not_compared_with_steps_of_the_optimizer() -> None:
+    checked = Checked(head=Training(rung="closure", loader=False), base=Training(loader=False))
+    assert checked.error is not None
+    assert checked.error.slug == "steps-unlike"
+    assert "The base" in checked.error.sentence

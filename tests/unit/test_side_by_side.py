@@ -14,6 +14,7 @@ from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.starter import SECONDS_BETWEEN_STARTS, Broken, Live, Side, Starter
 from bottleneck_doctor.protection.protector import Protector
+from bottleneck_doctor.runtime.wire.expected import Expected
 from bottleneck_doctor.session.ending import Ending
 from bottleneck_doctor.session.session import Command
 
@@ -294,3 +295,13 @@ def test_no_window_is_thrown_away_where_a_window_takes_long(step: float, thrown_
         assert (ran.machine.granted > counted) is thrown_away
 
     assert Ran({"one": training, "two": training}, measured).error is None
+
+
+def test_a_call_of_a_closure_is_not_held_against_a_step_of_the_optimizer() -> None:
+    """The next processes are told what to look for."""
+    by_calls = Training(rung="closure", loader=False)
+    ran = Ran({"one": by_calls, "two": Training(loader=False)}, nothing)
+    assert isinstance(ran.error, Broken)
+    assert (ran.error.live.side.name, ran.error.ending, ran.error.alone) == ("two", Ending.UNLIKE, False)
+    assert [ran.starter._expected(side(name)) for name in ("one", "two")] == [Expected("closure", 1, [])] * 2
+    assert Ran({"one": by_calls, "two": by_calls}, nothing).error is None

@@ -293,6 +293,14 @@ def failure(broken: Broken, sides: SideWords = REVISIONS) -> DoctorError:
         where = side.said if broken.alone else sides.both
         told = f"{words.capitalised(where)}: {plain.sentence}"
         return DoctorError(plain.slug, told, plain.next_step, plain.exit_code, detail=plain.detail)
+    if broken.ending is Ending.UNLIKE:
+        return DoctorError(
+            "steps-unlike",
+            f"{words.capitalised(side.said)} makes few calls of the optimizer's closure in a step, and the other side "
+            "many, so that their steps can't be compared.",
+            "Compare how long a whole run of each takes.",
+            Exit.NO_TRAINING,
+        )
     if broken.crashed and _PORT_TAKEN.search(broken.tail):
         return DoctorError(
             "port-taken",

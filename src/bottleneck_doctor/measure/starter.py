@@ -169,6 +169,7 @@ class Starter:
                 for side in sides:
                     self._start(side, lives, stack, turn)
                 self._await_loops(lives, what, patience())
+                self._have_like_steps(lives)
                 self.setup_seconds = self.budget.now() - begun
                 self.last.update({live.side.name: live for live in lives})
                 yield lives
@@ -257,6 +258,15 @@ class Starter:
             # All sides failed in the same way, so no side is to blame.
             everywhere = len(failed) == len(lives) and all(each.crashed for _, each in failed)
             raise Broken(live, over, alone=any(each.found is not None for each in lives), everywhere=everywhere)
+
+    def _have_like_steps(self, lives: Sequence[Live]) -> None:
+        """Raise `Broken` if a step is one call of an optimizer's closure for some, and many calls for others: these
+        can't be compared. The next processes are told of the calls, so that all look for them."""
+        by_calls = [live for live in lives if live.loop.rung == "closure"]
+        others = [live for live in lives if live.loop.rung != "closure"]
+        if by_calls and others:
+            self.last.update({live.side.name: by_calls[0] for live in lives})
+            raise Broken(others[0], SessionOver(Ending.UNLIKE), alone=False)
 
     def _end(self, live: Live, *, alone: bool) -> None:
         session = live.session

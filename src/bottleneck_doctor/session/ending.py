@@ -24,6 +24,7 @@ class Ending(Enum):
     APART = "its ranks could not be stopped at the same step"
     OURS = "a bug in doctor ended it"
     UNTIMED = "no window could be timed"
+    UNLIKE = "its steps are not those of the other side"
 
 
 @dataclass(frozen=True)

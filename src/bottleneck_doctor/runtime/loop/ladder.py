@@ -41,9 +41,12 @@ batch when it began, such as all of its data, and trains on that."""
 
 CLOSURE_SECONDS = 10.0
 PASSES_A_STEP = 4
-"""After so many seconds of few optimizer steps, with so many backward passes in each, these passes are the steps."""
+LONG_OPTIMIZER_STEP = 3.0
+"""After so many seconds, backward passes within the optimizer's steps are the steps, where each of the optimizer's has
+so many of them and takes so many seconds."""
 CLOSURE_SECONDS_WITH_LOADER = 60.0
-"""The same where a batch came before them, and the next one may come once the optimizer has made its first step."""
+"""The same seconds where a batch came before them, and the next one may come once the optimizer has made its first
+step, or where another process had another loop."""
 
 RHYTHM_SECONDS = 20.0
 RHYTHM_GAPS = 8
@@ -83,6 +86,8 @@ def look(steps: Steps, expected: Optional[Expected] = None) -> Optional[Loop]:
         if expected is not None and expected.is_seen("optimizer step", _signatures(record)):
             return Loop("optimizer step", expected.period, True, record)
         return _loader_loop(record, "optimizer step", "optimizer")
+    if expected is not None and expected.rung == "closure" and steps.bare_steps.lasted() < CLOSURE_SECONDS_WITH_LOADER:
+        return None
     slow = steps.bare_steps.lasted() > RHYTHM_SECONDS
     if steps.bare_steps.count >= (MINIMUM_STEPS if slow else BARE_STEPS):
         return _bare_loop(steps, "optimizer step", steps.bare_steps, expected)
@@ -192,7 +197,10 @@ def look_at_closures(steps: Steps, expected: Optional[Expected] = None) -> Optio
     row = closures.row
     told = expected is not None and expected.rung == "closure"
     may_load = bool(steps.records) and closures.steps_in_row == 1
-    waited = closures.lasted() > (CLOSURE_SECONDS_WITH_LOADER if may_load else CLOSURE_SECONDS)
+    # What another process had comes here as well, if there is a loader or not.
+    other = may_load or (expected is not None and not told)
+    waited = closures.lasted() > (CLOSURE_SECONDS_WITH_LOADER if other else CLOSURE_SECONDS)
+    waited = waited and closures.lasted() > LONG_OPTIMIZER_STEP * closures.steps_in_row
     slow = closures.lasted() > RHYTHM_SECONDS and not may_load
     if row.count < max(CLOSURE_PASSES if slow or told else BARE_STEPS, PASSES_A_STEP * closures.steps_in_row):
         return None
