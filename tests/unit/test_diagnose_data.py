@@ -359,6 +359,20 @@ def test_threads_that_wait_because_other_programs_have_the_cores(
         assert finding("oversubscribed-threads", replace(evidence, fixes=[both])) is None
 
 
+@pytest.mark.parametrize(("loading", "said"), [(0, True), (2, False)])
+def test_threads_that_wait_because_processes_of_the_same_program_have_the_cores(loading: int, said: bool) -> None:
+    """Hogwild: each of two processes trains with two threads on two cores. Workers that load are none of these."""
+    fewer = faster("threads", {"intra_op_threads": 1}, 2.8)
+    usage = use(others_cpu=0.0, workers={"cpu_user": 1.9, "cpu_system": 0.1})
+    evidence = healthy(found=replace(FOUND, threads=4), utilization=usage)
+    evidence = replace(evidence, found=replace(evidence.found, num_workers=loading), fixes=[fewer])
+    made = finding("oversubscribed-threads", evidence)
+    assert (made is not None) is said
+    if made is not None:
+        assert "4 threads on 4 cores, of which other processes of this program keep 2.0 busy" in made.sentence
+        assert "in each of these processes" in made.advice
+
+
 @pytest.mark.parametrize(("delayed", "said"), [(0.9, True), (0.1, False), (None, False)])
 def test_threads_that_give_way_to_one_another_wait_for_a_core_all_the_same(delayed: float | None, said: bool) -> None:
     """Eight of OpenBLAS on two cores were hardly ever taken off one, and stood ready 90 % of the time."""

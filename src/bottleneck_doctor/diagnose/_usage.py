@@ -81,6 +81,12 @@ def others(evidence: Evidence) -> float | None:
     return mean(evidence, lambda use: use.others_cpu)
 
 
+def siblings(evidence: Evidence) -> float | None:
+    """Cores that processes kept busy which the program has started, where it loads without workers; None where that is
+    not known."""
+    return None if evidence.found.num_workers else of(evidence, "workers", cpu)
+
+
 CORES_FULL = 0.9
 """At this part of the usable cores or more, all count as busy: the rest is within the error of sampling."""
 

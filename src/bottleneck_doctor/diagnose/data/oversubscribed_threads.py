@@ -48,6 +48,13 @@ SPINNING = (
 )
 """GNU's OpenMP, which torch's packages for Linux bring, lets a thread spin some milliseconds for the others before it
 sleeps (https://gcc.gnu.org/onlinedocs/libgomp/GOMP_005fSPINCOUNT.html), also if what it waits for has no core."""
+ADVICE_BESIDE_OTHERS = (
+    f"Train while nothing else runs, or call `torch.set_num_threads` with fewer as long as something does. {SPINNING}"
+)
+ADVICE_BESIDE_OWN = (
+    "Call `torch.set_num_threads` with fewer threads in each of these processes, so that all of them together have no "
+    "more threads than there are cores."
+)
 SERVICE_THREADS = 1
 """Each worker has a thread that passes finished batches on and computes nothing."""
 
@@ -84,18 +91,22 @@ def _of_training(evidence: Evidence) -> Statement | None:
 
 
 def _beside_others(evidence: Evidence) -> Statement | None:
-    """torch computes with as many threads as there are cores, but other programs keep some of them busy, and with
-    fewer threads training was measured to be faster."""
+    """torch computes with as many threads as there are cores, but other programs keep some of them busy, or other
+    processes of this one do, and with fewer threads training was measured to be faster."""
     cores, threads, shares = _usage.usable_cpus(evidence), evidence.found.threads, evidence.shares
-    others, gain = _usage.others(evidence), measured_gain(evidence, lambda setting: _fewer(setting, threads))
-    if evidence.on_device or shares is None or others is None or others < OTHERS or threads + others <= cores:
+    strange, own = _usage.others(evidence) or 0.0, _usage.siblings(evidence) or 0.0
+    others, gain = strange + own, measured_gain(evidence, lambda setting: _fewer(setting, threads))
+    if evidence.on_device or shares is None or others < OTHERS or threads + others <= cores:
         return None
     weight = surely_lost(gain)
     if weight < LARGE:
         return None
     computing = shares.forward + shares.backward + shares.optimizer
     of_cores = f"{words.count_text(threads, 'thread')} on {words.count_text(cores, 'core')}"
-    busy = f"of which other programs keep {others:.1f} busy"
+    whose, advice = "other programs", ADVICE_BESIDE_OTHERS
+    if own > strange:
+        whose, advice = "other processes of this program", ADVICE_BESIDE_OWN
+    busy = f"of which {whose} keep {others:.1f} busy"
     return Statement(
         sentence=(
             f"torch computes with {of_cores}, {busy}. Computing is {words.share_text(computing)} of a step, and every "
@@ -110,10 +121,7 @@ def _beside_others(evidence: Evidence) -> Statement | None:
         weight=weight * evidence.in_steps,
         measured=False,
         clause=f"computes with {of_cores}, {busy}",
-        advice=(
-            "Train while nothing else runs, or call `torch.set_num_threads` with fewer as long as something does. "
-            f"{SPINNING}"
-        ),
+        advice=advice,
         topic="host",
     )
 
