@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def error_of(ran: Recorded | Checked) -> DoctorError:
+def error_of(ran: Recorded | Checked | Held) -> DoctorError:
     assert ran.error is not None
     return ran.error
 
@@ -260,3 +260,9 @@ def test_interrupted_it_ends_the_process(at: float, before: tuple[str, ...]) -> 
         assert ran.came is None
         assert ran.names == [*before, "end head"]
         assert ran.machine.now < at + 1.0
+
+
+def test_a_call_of_a_closure_is_not_held_against_a_stored_step_of_the_optimizer() -> None:
+    by_calls = Training(rung="closure", loader=False)
+    assert error_of(Held(by_calls, stored(step=0.010))).slug == "steps-unlike"
+    assert all(draw.of_closure for draw in Recorded(by_calls).draws)

@@ -48,6 +48,7 @@ class Draw:
 
     `steps`: what a step of the user's loop cost in each window, epochs included. `figures`: by the ids of metrics,
     phases as seconds a step; what could not be seen is not there. `whole_epochs`: whether windows were whole epochs.
+    `of_closure`: whether a step is one call of an optimizer's closure.
     """
 
     taken: str
@@ -55,6 +56,7 @@ class Draw:
     samples_per_step: Seconds
     has_loader: bool
     whole_epochs: bool
+    of_closure: bool = False
     figures: dict[str, Amount] = field(default_factory=dict)
 
 

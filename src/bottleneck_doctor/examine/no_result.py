@@ -10,6 +10,7 @@ from bottleneck_doctor.runtime.wire.seen import Counts
 from bottleneck_doctor.session import interpreter
 from bottleneck_doctor.session.ending import Hung, SessionOver
 from bottleneck_doctor.session.failure import standing
+from bottleneck_doctor.wording import words
 
 _NO_TORCH = re.compile(r"(ModuleNotFound|Import)Error: No module named '?torch'?$")
 
@@ -51,6 +52,17 @@ def ranks_apart(over: SessionOver) -> DoctorError:
         "ranks-apart",
         f"Doctor can't measure all ranks at the same time: {over.why}.",
         "Give every rank the same number of batches, as DistributedSampler does and drop_last=True may do.",
+        Exit.NO_TRAINING,
+    )
+
+
+def steps_unlike(side: str) -> DoctorError:
+    """The error that a step of this side is none of what it is compared with."""
+    return DoctorError(
+        "steps-unlike",
+        f"{words.capitalised(side)} makes few calls of the optimizer's closure in a step, and the other side many, so "
+        "that their steps can't be compared.",
+        "Compare how long a whole run of each takes.",
         Exit.NO_TRAINING,
     )
 

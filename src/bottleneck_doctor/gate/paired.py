@@ -260,6 +260,7 @@ def sample_of(some: SideBySide, live: Live, told: Mapping[str, float] | None) ->
     return SideSample(
         windows=some.windows(live),
         has_loader=live.loop.has_loader,
+        of_closure=live.loop.rung == "closure",
         epoch_batches=(seen if all_seen else shape.epoch_batches) if shape.served else None,
         first_step=live.loop.setup_seconds or None,
         peak_bytes=_host_bytes(live),
@@ -294,13 +295,7 @@ def failure(broken: Broken, sides: SideWords = REVISIONS) -> DoctorError:
         told = f"{words.capitalised(where)}: {plain.sentence}"
         return DoctorError(plain.slug, told, plain.next_step, plain.exit_code, detail=plain.detail)
     if broken.ending is Ending.UNLIKE:
-        return DoctorError(
-            "steps-unlike",
-            f"{words.capitalised(side.said)} makes few calls of the optimizer's closure in a step, and the other side "
-            "many, so that their steps can't be compared.",
-            "Compare how long a whole run of each takes.",
-            Exit.NO_TRAINING,
-        )
+        return no_result.steps_unlike(side.said)
     if broken.crashed and _PORT_TAKEN.search(broken.tail):
         return DoctorError(
             "port-taken",

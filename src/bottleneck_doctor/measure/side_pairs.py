@@ -38,6 +38,8 @@ class SideSample:
     windows: list[Window]
     has_loader: bool
     epoch_batches: int | None
+    of_closure: bool = False
+    """Whether a step is one call of an optimizer's closure."""
     first_step: float | None = None
     peak_bytes: int | None = None
     device_bytes: int | None = None

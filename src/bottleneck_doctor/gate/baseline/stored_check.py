@@ -16,6 +16,7 @@ from bottleneck_doctor.documents.check import STEP_TIME, Check, Culprit, Metric,
 from bottleneck_doctor.documents.fingerprint import Difference
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.documents.stored_baseline import Stored
+from bottleneck_doctor.examine import no_result
 from bottleneck_doctor.gate import decide, plan, verdict
 from bottleneck_doctor.gate.baseline import against, machine, unpaired
 from bottleneck_doctor.gate.baseline.single import Drawing, Training
@@ -128,6 +129,8 @@ class _Checking:
         count = len(self.drawing.draws)
         if not count:
             return True
+        if self.drawing.draws[-1].of_closure != self.times[-1][-1].of_closure:
+            raise no_result.steps_unlike("the head" if self.times[-1][-1].of_closure else "the baseline")
         left = math.inf if self.endless else self.budget.left()
         more = count < self.wanted and plan.another_fits(self.drawing.seconds_each(), left)
         self._look(last=not more)

@@ -70,6 +70,7 @@ def draw(sample: SideSample, taken: str, *, whole_epochs: bool, first: bool) -> 
         samples_per_step=sample.per_step(),
         has_loader=sample.has_loader,
         whole_epochs=whole_epochs,
+        of_closure=sample.of_closure,
         figures={name: float(value) for name, value in figures.items()},
     )
 
