@@ -173,6 +173,41 @@ def test_of_what_loads_the_one_is_tried_on_top_under_which_steps_wait_least(left
     assert [fix for fix, _ in rungs(tried, known, {}, 0, frozenset(), shares)] == ["amp-bf16", fix]
 
 
+@pytest.mark.parametrize(
+    ("cached", "left", "fixes"),
+    [
+        (0.85, 0.02, ["amp-bf16", "cached-samples"]),
+        (0.85, 0.08, []),
+        # No luck makes so much.
+        (0.7, 0.02, []),
+    ],
+)
+def test_what_hardly_lets_steps_wait_is_tried_on_top_though_its_window_was_slow(
+    cached: float, left: float, fixes: list[str]
+) -> None:
+    """A list of samples measured 0.87 times in its one window, whose memory the kernel had to give it page by page."""
+    tried = {"amp-bf16": [BF16], "cached-samples": [CACHED]}
+    known = {key_of(BF16): 1.4, key_of(CACHED): cached}
+    shares = {key_of(BF16): 0.21, key_of({}): 0.15, key_of(CACHED): left}
+    assert [fix for fix, _ in rungs(tried, known, {}, 0, frozenset(), shares)] == fixes
+    with_workers: Setting = {"num_workers": 1}
+    known, shares = {key_of(BF16): 1.4, key_of(with_workers): cached}, {**shares, key_of(with_workers): left}
+    assert not rungs({"amp-bf16": [BF16], "workers": [with_workers]}, known, {}, 0, frozenset(), shares)
+
+
+@pytest.mark.parametrize(
+    ("left", "fixes"), [(0.14, ["amp-bf16", "cached-samples", "whole"]), (0.03, ["amp-bf16", "whole"])]
+)
+def test_what_gained_by_luck_and_lets_steps_wait_is_no_reason_to_leave_out_what_feeds_them(
+    left: float, fixes: list[str]
+) -> None:
+    whole: Setting = {"prefetch_factor": 4}
+    tried = {"amp-bf16": [BF16], "whole": [whole], "cached-samples": [CACHED]}
+    known = {key_of(BF16): 1.4, key_of(whole): 1.04, key_of(CACHED): 0.98}
+    shares = {key_of(BF16): 0.21, key_of({}): 0.15, key_of(whole): left, key_of(CACHED): 0.02}
+    assert [fix for fix, _ in rungs(tried, known, {}, 2, frozenset(), shares)] == fixes
+
+
 def test_what_loads_faster_already_gets_nothing_more_for_it() -> None:
     tried = {"threads": [THREADS], "cached-samples": [CACHED]}
     known = {key_of(THREADS): 1.6, key_of(CACHED): 0.98}

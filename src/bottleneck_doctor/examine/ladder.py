@@ -26,7 +26,10 @@ MUCH = 1.3
 not bring alone: then computing is a larger part of a step."""
 LUCK = 1.1
 """A fix that loads faster is left out if one window showed it this many times as slow; less is taken for chance where
-steps wait under what leads."""
+steps wait under what leads. So is anything up to `MUCH` if the same workers load, or none, and steps wait for half as
+long: pages of memory that a window has to ask the kernel for make the same training slower by half."""
+TWICE = 2.0
+"""Where steps wait this many times as long under one way to load as under another, they load differently well."""
 
 
 Rungs = list[tuple[str, Setting]]
@@ -170,8 +173,8 @@ def rungs(
     `tried`: settings by fix, including what they build on. `speeds`: those of settings, by key. `workers`: the best
     number of workers, empty if that is the user's own (`own_workers`). `more`: fixes of which the best is added, even
     if it brought nothing by itself, where the first rung is none of them and brings `MUCH`. `waits`: the share of the
-    time that steps wait for batches, by key. Where that is much under the first rung, and no rung loads faster, a fix
-    that loads is added, too: the one under which steps wait least, since all that they save then is about the same.
+    time that steps wait for batches, by key. Where that is much under the first rung, and no rung loads about as well,
+    a fix that loads is added, too: the one under which steps wait least.
     """
     gains: list[tuple[float, str, Setting]] = []
     alike: list[tuple[float, str, Setting]] = []
@@ -194,13 +197,23 @@ def rungs(
     gains.sort(key=lambda gain: -gain[0])
     if alike and gains and gains[0][0] >= MUCH and gains[0][1] not in more:
         gains.append(max(alike, key=lambda gain: gain[0]))
-    fed = [each for each in loading if each[0] > 1 / LUCK]
-    loads = any(knobs.of_layer(setting, "loader") for _, _, setting in gains)
-    if fed and gains and not loads and waits.get(labels.key_of(gains[0][2]), 0.0) >= WAITING:
-        gains.insert(1, min(fed, key=lambda gain: (waits.get(labels.key_of(gain[2]), 1.0), -gain[0])))
+    fed = [each for each in loading if each[0] > 1 / (MUCH if _hardly_waits(each[2], waits, own_workers) else LUCK)]
+    if fed and gains and waits.get(labels.key_of(gains[0][2]), 0.0) >= WAITING:
+        best_fed = min(fed, key=lambda gain: (waits.get(labels.key_of(gain[2]), 1.0), -gain[0]))
+        left = TWICE * waits.get(labels.key_of(best_fed[2]), 1.0)
+        loads = [setting for _, _, setting in gains if knobs.of_layer(setting, "loader")]
+        if all(waits.get(labels.key_of(setting), 0.0) > left for setting in loads):
+            gains.insert(1, best_fed)
     best = [(fix, setting) for _, fix, setting in gains[:MOST_RUNGS]]
     # If there is no time for what takes long to try, the rungs below it are measured all the same.
     return _stacked(sorted(best, key=lambda each: knobs.is_dear(each[1])), own_workers)
+
+
+def _hardly_waits(setting: Setting, waits: Mapping[str, float], own_workers: int) -> bool:
+    """Whether steps wait at most half as long as before under a setting that leaves the number of workers."""
+    known = waits.get(labels.key_of(setting)), waits.get(labels.key_of({}))
+    same = num_workers.under(setting, own_workers) == own_workers
+    return same and known[0] is not None and known[1] is not None and TWICE * known[0] <= known[1]
 
 
 def lightened(
