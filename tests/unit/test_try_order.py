@@ -52,7 +52,7 @@ def test_both_stand_at_their_loops_before_either_trains(text: bytes | None) -> N
         *("start head", "start base", "loop head", "loop base"),
         *("window head", "window base", "window base", "window head", "window head", "window base"),
         *("phases base", "phases head", "end base", "end head"),
-        *("start head", "start base", "loop head", "loop base"),
+        *("start base", "start head", "loop base", "loop head"),
     )
 
 

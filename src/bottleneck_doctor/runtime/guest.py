@@ -194,21 +194,16 @@ class Guest:
             batch_seen(self._steps, loader, batch)
 
     def _optimizer_stepped(self, optimizer: Any) -> None:
-        if self._off or (threading.current_thread() is not threading.main_thread() and self._server is None):
-            return
-        if self._server is None:
-            loop = look(self._steps, self._expected)
-            if loop is not None and loop.record is None:
-                self._begin(loop, None, None)
-        self._step_ended("optimizer step")
+        self._ended("optimizer step", lambda: look(self._steps, self._expected))
 
     def _backward_ended(self) -> None:
-        self._passed("backward", lambda: look_at_backwards(self._steps))
+        self._ended("backward", lambda: look_at_backwards(self._steps))
 
     def _closure_passed(self) -> None:
-        self._passed("closure", lambda: look_at_closures(self._steps, self._expected))
+        self._ended("closure", lambda: look_at_closures(self._steps, self._expected))
 
-    def _passed(self, rung: str, look_again: Callable[[], Optional[Loop]]) -> None:
+    def _ended(self, rung: str, look_again: Callable[[], Optional[Loop]]) -> None:
+        """Something ended that may be the end of a step in a loop without a loader."""
         if self._off or (threading.current_thread() is not threading.main_thread() and self._server is None):
             return
         if self._server is None:
@@ -217,12 +212,8 @@ class Guest:
             except Exception:  # The user's program goes on alone.
                 self._off = True
                 return
-            if loop is not None:
+            if loop is not None and loop.record is None:
                 self._begin(loop, None, None)
-        self._step_ended(rung)
-
-    def _step_ended(self, rung: str) -> None:
-        """Something ended that may be the end of a step in a loop without a loader."""
         if isinstance(self._server, BareServer) and self._server.rung == rung:
             try:
                 self._server.step_ended()
