@@ -197,7 +197,7 @@ def look_at_closures(steps: Steps, expected: Optional[Expected] = None) -> Optio
     row = closures.row
     told = expected is not None and expected.rung == "closure"
     may_load = bool(steps.records) and closures.steps_in_row == 1
-    # What another process had comes here as well, if there is a loader or not.
+    # A batch may still come, or the loop that another process had.
     other = may_load or (expected is not None and not told)
     waited = closures.lasted() > (CLOSURE_SECONDS_WITH_LOADER if other else CLOSURE_SECONDS)
     waited = waited and closures.lasted() > LONG_OPTIMIZER_STEP * closures.steps_in_row
