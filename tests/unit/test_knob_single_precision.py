@@ -44,6 +44,12 @@ class Net(nn.Module):
         return self.layer(rows) * self.scale + made
 
 
+def in_double() -> Net:
+    """The same weights each time, whatever other tests have drawn."""
+    torch.manual_seed(0)
+    return Net().double()
+
+
 class Training:
     def __init__(self, model: Any, kind: Any = torch.optim.Adam) -> None:
         torch.manual_seed(0)
@@ -116,7 +122,7 @@ def test_weights_of_other_processes_keep_their_place() -> None:
 
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.LBFGS])
 def test_it_trains_alike_and_is_as_it_was_afterwards(kind: Any) -> None:
-    training, as_written = (Training(Net().double(), kind).train() for _ in range(2))
+    training, as_written = (Training(in_double(), kind).train() for _ in range(2))
     training.model.load_state_dict(as_written.model.state_dict())
     weights = [id(each) for each in training.model.parameters()]
     knob = training.applied()
@@ -185,7 +191,7 @@ def test_it_is_switched_in_the_midst_of_a_step_that_calls_a_closure(search: str 
     """Such a step may be the whole training. What LBFGS computes with by then is in its variables."""
 
     def losses(switched: bool) -> list[float]:
-        training = Training(Net().double(), torch.optim.LBFGS)
+        training = Training(in_double(), torch.optim.LBFGS)
         steps, seen = training.steps, list[float]()
         optimizer: Any = torch.optim.LBFGS(
             training.model.parameters(), lr=0.1, max_iter=40, max_eval=40, line_search_fn=search,
