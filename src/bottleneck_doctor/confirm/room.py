@@ -10,8 +10,8 @@ from statistics import median
 from bottleneck_doctor.documents.held_memory import most_bytes
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Result, WindowUse
-from bottleneck_doctor.examine import pair_costs, time_wanted
-from bottleneck_doctor.examine.pair_costs import BURN_IN_WINDOWS, PAIRS, TOGETHER, one_pair
+from bottleneck_doctor.examine import time_wanted
+from bottleneck_doctor.examine.pair_costs import BURN_IN_WINDOWS, PAIRS, TOGETHER, one_pair, warming_windows
 from bottleneck_doctor.gate.plan import LEAST_ROUNDS, WINDOW_SECONDS
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.costs import Costs
@@ -67,9 +67,9 @@ def _pairs_seconds(setups: Sequence[float], step: float, known: Costs | None, pr
     program takes once before it trains."""
     window, warming, looks = max(WINDOW_SECONDS, STEPS_A_WINDOW * step), BURN_IN_WINDOWS, 0
     if known is not None:
-        window, warming = known.measuring(schedule.probe(BASELINE, {})), pair_costs.warming(known)
+        window, warming = known.measuring(schedule.probe(BASELINE, {})), warming_windows(known)
         # Where steps are long, the windows that count tell what workers hold.
-        looks = SIDES * int(known.shape.num_workers > 0 and known.baseline_step < schedule.LONG_LEAD_IN)
+        looks = SIDES * int(known.shape.num_workers > 0 and not known.has_long_steps)
     usual = median(setups) if setups else 0.0
     # Unless the first pair is told the loop, it takes as long to find it as the first process did.
     told = known is not None and known.baseline_step >= LONG_STEP

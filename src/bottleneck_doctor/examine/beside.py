@@ -21,9 +21,9 @@ from statistics import fmean
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting, Window
-from bottleneck_doctor.examine import pair_costs, telling, time_wanted
+from bottleneck_doctor.examine import telling, time_wanted
 from bottleneck_doctor.examine.likeliest import LARGE, LOST
-from bottleneck_doctor.examine.pair_costs import PAIRS, ROUNDS, one_pair
+from bottleneck_doctor.examine.pair_costs import PAIRS, ROUNDS, one_pair, warming_windows
 from bottleneck_doctor.examine.selection import WORTH_IT, Selection
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.budget import Allowance
@@ -136,9 +136,8 @@ class Beside:
         costs = self._known.with_windows_of(WINDOW_SECONDS)
         window = costs.measuring(schedule.probe(labels.BASELINE, {}))
         # Rather too few: pairs that were begun are finished.
-        return one_pair(
-            design.at_once, self._starter.setup(), window, rounds=design.rounds, warming=pair_costs.warming(costs)
-        )
+        warming = warming_windows(costs)
+        return one_pair(design.at_once, self._starter.setup(), window, rounds=design.rounds, warming=warming)
 
     def _most_at_once(self, live: Live) -> int:
         """How many processes fit into memory beside the one as written. The process of `live` has ended by then."""

@@ -370,7 +370,7 @@ def _odd_loop(found: Found) -> list[Warning]:
                 sentence="The loop's steps show no regular pattern, so some windows may hold more work than others.",
             )
         )
-    if found.rung == "closure":
+    if found.of_closure:
         odd.append(
             Warning(
                 slug="closure-steps",

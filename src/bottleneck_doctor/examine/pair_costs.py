@@ -15,10 +15,10 @@ TOGETHER = 1.4
 """About how many times as long several processes take to start at the same time, compared with one alone."""
 
 
-def warming(known: Costs) -> int:
+def warming_windows(known: Costs) -> int:
     """How many windows of such a loop warm a process up: none if steps were alike as soon as the loop was found, or are
     so long that these warmed it up."""
-    return 0 if known.regular or known.baseline_step >= schedule.LONG_LEAD_IN else BURN_IN_WINDOWS
+    return 0 if known.regular or known.has_long_steps else BURN_IN_WINDOWS
 
 
 def one_pair(

@@ -260,7 +260,7 @@ def sample_of(some: SideBySide, live: Live, told: Mapping[str, float] | None) ->
     return SideSample(
         windows=some.windows(live),
         has_loader=live.loop.has_loader,
-        of_closure=live.loop.rung == "closure",
+        of_closure=live.loop.of_closure,
         epoch_batches=(seen if all_seen else shape.epoch_batches) if shape.served else None,
         first_step=live.loop.setup_seconds or None,
         peak_bytes=_host_bytes(live),

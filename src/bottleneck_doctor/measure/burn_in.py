@@ -30,7 +30,7 @@ def needed(found: Found, costs: Costs, explained: Sequence[Window] = ()) -> bool
 
 def has_trained_long(found: Found, costs: Costs) -> bool:
     """Whether steps are so long that those in which the loop was found have warmed the process up."""
-    return costs.baseline_step >= schedule.LONG_LEAD_IN and sum(found.step_seconds) >= WARMED_UP_SECONDS
+    return costs.has_long_steps and sum(found.step_seconds) >= WARMED_UP_SECONDS
 
 
 def most_windows(costs: Costs) -> int:

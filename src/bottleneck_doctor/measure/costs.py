@@ -66,6 +66,11 @@ class Costs:
         self._stretch = known._stretch
 
     @property
+    def has_long_steps(self) -> bool:
+        """Whether a step as written takes so long that each one counts."""
+        return self.baseline_step >= schedule.LONG_LEAD_IN
+
+    @property
     def epoch_seconds(self) -> float:
         """About how long one epoch takes as written."""
         return (self.shape.epoch_batches or 0) * self.baseline_step
@@ -100,7 +105,7 @@ class Costs:
         self.supply, self.regular = supply, regular
         if not self.epochs or supply is None:
             return
-        long = self.baseline_step >= schedule.LONG_LEAD_IN
+        long = self.has_long_steps
         hardly_waits = supply.waiting < HARDLY and self._lies_ready(self.shape.loading({}))
         if not ((supply.no_reason or hardly_waits) if long else self._is_fed(supply)):
             return

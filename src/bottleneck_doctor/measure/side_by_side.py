@@ -23,7 +23,7 @@ from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import Prober
-from bottleneck_doctor.measure.schedule import LONG_LEAD_IN, Probe, WindowSize, probe
+from bottleneck_doctor.measure.schedule import Probe, WindowSize, probe
 from bottleneck_doctor.measure.starter import Broken, Live
 from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.session.ending import Ending, SessionOver
@@ -198,10 +198,11 @@ class SideBySide:
         """Look at how much memory its loader workers have for themselves, in a short window that is thrown away.
         Without workers, look at once, because other children may exist. If steps are long, no window is short, and what
         the windows that counted have told does. Raises `Broken`, for which no side is blamed, as in `explain`."""
-        told = [self._told_of_workers(each) for each in self.lives]
-        if None not in told and any(self.prober(each).costs.baseline_step >= LONG_LEAD_IN for each in self.lives):
-            live.worker_bytes = self._told_of_workers(live)
-            return
+        if any(self.prober(each).costs.has_long_steps for each in self.lives):
+            told = {each.side.name: self._told_of_workers(each) for each in self.lives}
+            if None not in told.values():
+                live.worker_bytes = told[live.side.name]
+                return
         with self._asking(live, alone=False), self.outside.workers_of(live.session) as watch:
             if live.num_workers:
                 self._thrown_away(live, WORKERS_SECONDS)()

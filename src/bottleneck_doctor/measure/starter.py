@@ -262,8 +262,8 @@ class Starter:
     def _have_like_steps(self, lives: Sequence[Live]) -> None:
         """Raise `Broken` if a step is one call of an optimizer's closure for some, and many calls for others: these
         can't be compared. The next processes are told of the calls, so that all look for them."""
-        by_calls = [live for live in lives if live.loop.rung == "closure"]
-        others = [live for live in lives if live.loop.rung != "closure"]
+        by_calls = [live for live in lives if live.loop.of_closure]
+        others = [live for live in lives if not live.loop.of_closure]
         if by_calls and others:
             self.last.update({live.side.name: by_calls[0] for live in lives})
             raise Broken(others[0], SessionOver(Ending.UNLIKE), alone=False)

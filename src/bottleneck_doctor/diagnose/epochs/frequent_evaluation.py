@@ -41,7 +41,7 @@ def judge(evidence: Evidence) -> Statement | None:
     if seen.by_mode:
         does = f"About once in {steps}, the program puts its model into evaluation mode, for {long}."
         what, where, advice = "that is", "with the model in evaluation mode", ADVICE_BY_MODE
-    if evidence.found.rung == "closure":
+    if evidence.found.of_closure:
         calls = words.count_text(round(seen.every), "call")
         does = f"After {calls} of its closure, the optimizer has made a step, and other work follows for {long}."
         these, what, where, advice = "calls", "that is", "between the optimizer's steps", ADVICE_BETWEEN_STEPS

@@ -6,16 +6,17 @@ have run without doctor.
 
 import importlib
 import importlib.util
-import json
 import os
 import sys
-import traceback
 
 
 def _tell_failure() -> None:
     """Write why the guest could not begin into a file for the supervisor: there may be no other way to reach it."""
     if os.environ.get("BOTTLENECK_DOCTOR_DEBUG"):
         raise
+    import json  # Only here: this file runs at the start of every process.
+    import traceback
+
     try:
         path = "%s-%d" % (json.loads(os.environ["BOTTLENECK_DOCTOR"])["failed"], os.getpid())
         with open(path, "w", encoding="utf-8") as file:

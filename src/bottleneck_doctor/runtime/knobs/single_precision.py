@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from types import FrameType
-from typing import Any, Callable, List, Optional, Set
+from typing import Any, Callable, List, Optional
 
 import torch
 
@@ -76,21 +76,16 @@ class SinglePrecision(Knob):
         return self._seen
 
     def _convert(self, context: GuestContext, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        done: Set[int] = set()
+        held = _in_variables_of_optimizers() if context.steps.closures.within else []
         for tensor in self._changed:
             tensor.data = change(tensor.data)
             if tensor.is_leaf and tensor.grad is not None:
                 tensor.grad.data = change(tensor.grad.data)
             for optimizer in context.steps.optimizers:
-                for kept in tensors_of(optimizer.state.get(tensor)):
-                    if id(kept) not in done:  # LBFGS has one tensor in several places.
-                        done.add(id(kept))
-                        kept.data = change(kept.data)
-        if context.steps.closures.within:
-            for kept in _in_variables_of_optimizers():
-                if id(kept) not in done and not any(kept is tensor for tensor in self._changed):
-                    done.add(id(kept))
-                    kept.data = change(kept.data)
+                held += tensors_of(optimizer.state.get(tensor))
+        # LBFGS has one tensor in several places.
+        for kept in {id(each): each for each in held}.values():
+            kept.data = change(kept.data)
 
     def _called(self, module: Any, args: Any, kwargs: Any) -> Any:
         self._depth += 1

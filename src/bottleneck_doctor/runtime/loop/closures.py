@@ -18,8 +18,8 @@ Arguments = Tuple[Tuple[Any, ...], Dict[str, Any]]
 
 class Closures:
     """Counts the passes. `row`: those since the last batch, as if no time went by between two steps of the optimizer.
-    `wrapping`: whether closures are wrapped, so that it is known what runs inside one; they are in any case while
-    somebody watches, as `watching` tells."""
+    `wrapping`: whether closures are wrapped, so that it is known what runs inside one; they are in any case while each
+    pass is a step, and while somebody watches, as `watching` tells."""
 
     def __init__(self, watching: Callable[[], Any] = lambda: None) -> None:
         self.watching = watching
@@ -50,7 +50,7 @@ class Closures:
         self._left_at = None
         if self.on_step_begins is not None:
             self.on_step_begins()
-        if not self.wrapping and self.watching() is None:
+        if not (self.wrapping or self.are_steps or self.watching() is not None):
             return None
         if len(args) > 1 and callable(args[1]):
             return (args[0], self._wrapped(args[1]), *args[2:]), kwargs

@@ -38,7 +38,7 @@ class BareServer:
         self._evaluation = EvaluationMode(steps, self._evaluation_begins, self._evaluation_ended, self._evaluates)
         if loop.rung == "closure":
             closures = steps.closures
-            closures.wrapping = closures.are_steps = True
+            closures.are_steps = True
             closures.on_step_begins, closures.on_step_ended = self._optimizer_begins, self._optimizer_ended
         elif loop.period == 1:  # Where other work comes in a rhythm, windows hold whole periods.
             self._evaluation.watch()

@@ -116,6 +116,11 @@ class Found:
     run_may_end_sooner: bool = False
 
     @property
+    def of_closure(self) -> bool:
+        """Whether a step is one call of an optimizer's closure."""
+        return self.rung == "closure"
+
+    @property
     def epoch_length(self) -> Optional[int]:
         """Batches of an epoch: as many as were seen, or else as trainer or loader say; None if nobody knows."""
         return self.epoch_batches_seen or self._told_epoch() or self.epoch_batches
