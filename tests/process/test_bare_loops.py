@@ -403,7 +403,7 @@ def test_evaluations_now_and_then_belong_to_no_step(guest: StartGuest) -> None:
         assert done.status == "ok", done.reason
         assert done.steps == 100
         assert done.seconds / done.steps in lasting(0.0105, rel=0.2)
-    within = phases.interruption([done.detail])
+    within = phases.interruption([done.pauses])
     assert within is not None
     assert within.by_mode
     assert within.every == pytest.approx(40)
@@ -424,7 +424,7 @@ def test_an_evaluation_in_each_step_is_a_known_part_of_it(guest: StartGuest) -> 
     assert times is not None
     assert times.evaluations in (39, 40)
     assert times.evaluation_share in lasting(0.03 / 0.0405, abs=0.08)
-    assert phases.interruption([done.detail]) is None
+    assert phases.interruption([done.pauses]) is None
     timed = script.window({}, lead_in=2, steps=20)
     assert (timed.status, timed.steps) == ("ok", 20)
 
@@ -438,4 +438,4 @@ def test_a_model_that_trains_in_evaluation_mode_is_timed_as_any(guest: StartGues
         assert (done.status, done.steps) == ("ok", 80)
         # What it evaluates is a part of its steps then.
         assert done.seconds / done.steps in lasting(0.0105 + 0.3 / 40, rel=0.4)
-    assert phases.interruption([done.detail]) is None
+    assert phases.interruption([done.pauses]) is None

@@ -139,7 +139,7 @@ def test_what_follows_an_epoch_is_no_part_of_its_steps(guest: StartGuest, shape:
     step = done.seconds / done.steps
     assert shares.data_wait == pytest.approx(0.02 / step, abs=POINTS)
     assert shares.between == pytest.approx(0.06 / step, abs=POINTS)
-    pause = phases.epoch_pause([done.detail])
+    pause = phases.epoch_pause([done.pauses])
     assert pause is not None
     assert pause.seen >= 2
     # It begins with the end of the last optimizer step, which for `ahead` comes after the end of the loader.
@@ -203,7 +203,7 @@ def test_program_is_found_examined_and_unharmed(guest: StartGuest, tmp_path: Pat
     assert shares.forward > 0
     assert shares.backward > 0
     assert shares.data_wait == pytest.approx(alone.wait_seconds / alone.steps * done.steps / done.seconds, abs=POINTS)
-    pause = phases.epoch_pause([done.detail])
+    pause = phases.epoch_pause([done.pauses])
     assert pause is not None
     assert pause.evaluation > 0
     assert pause.rest in lasting(PAUSE, abs=0.12)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.process.conftest import StartGuest
@@ -360,7 +359,7 @@ def test_the_pause_after_an_epoch_of_a_batch_or_two_is_known(guest: StartGuest, 
     assert (done.status, done.steps, done.epoch_batches) == ("ok", 6 * int(batches), int(batches))
     explained = script.window({}, mode="phases", lead_in=2, steps=12)
     assert explained.status == "ok", explained.reason
-    pause = phases.epoch_pause([explained.detail])
+    pause = phases.epoch_pause([explained.pauses])
     assert pause is not None
     assert pause.seen >= 6
     # Where the last step ends is seen by its optimizer, so what the loop does behind it counts as the pause.
@@ -370,7 +369,6 @@ def test_the_pause_after_an_epoch_of_a_batch_or_two_is_known(guest: StartGuest, 
 def test_pauses_are_no_part_of_a_step(guest: StartGuest) -> None:
     script = guest(PAUSES)
     script.found()
-    details: list[dict[str, Any]] = []
     windows: list[dict[str, int]] = [{"steps": 20}, {"epochs": 2, "lead_in": 0}]
     for size in windows:
         done = script.window({}, mode="phases", **size)
@@ -382,14 +380,13 @@ def test_pauses_are_no_part_of_a_step(guest: StartGuest) -> None:
         assert shares.data_wait == pytest.approx(0.5, abs=2 * POINTS)
         assert shares.between == pytest.approx(0.45, abs=2 * POINTS)
         assert shares.forward < POINTS
-        details.append(done.detail)
-    within = phases.interruption(details[-1:])
+    within = phases.interruption([done.pauses])
     assert within is not None
     assert within.every == pytest.approx(7, abs=0.5)
     assert within.seconds in lasting(0.06, abs=0.015)
     assert within.passes >= 2
     assert within.with_graph == 0
-    pause = phases.epoch_pause(details[-1:])
+    pause = phases.epoch_pause([done.pauses])
     assert pause is not None
     assert pause.seen >= 2
     assert pause.evaluation in lasting(0.06, abs=0.015)
@@ -397,6 +394,9 @@ def test_pauses_are_no_part_of_a_step(guest: StartGuest) -> None:
     assert pause.first_batch in lasting(0.01, abs=0.005)
     assert 0 < pause.saving < 0.02 * LOOSE
     assert pause.seconds == pytest.approx(pause.evaluation + pause.rest + pause.first_batch + pause.saving)
+    only_timed = phases.epoch_pause([script.window({}, steps=20).pauses])
+    assert only_timed is not None
+    assert only_timed.seen > pause.seen, "each window tells of what was seen up to its end"
 
 
 GENERATES = (
@@ -440,7 +440,7 @@ def test_what_a_model_makes_in_evaluation_mode_is_no_part_of_a_step_behind_it(
         assert (done.status, done.steps) == ("ok", 90)
         if mode == "timed":
             assert done.seconds / done.steps in lasting(whole, rel=0.25)
-    within = phases.interruption([done.detail])
+    within = phases.interruption([done.pauses])
     if place == "ahead":
         assert within is None
         return
@@ -483,7 +483,7 @@ def test_evaluation_of_the_training_data_is_known(guest: StartGuest, what: str, 
     script = guest(REPEATED, what)
     script.found()
     done = script.window({}, mode="phases", epochs=3, lead_in=0)
-    pause = phases.epoch_pause([done.detail])
+    pause = phases.epoch_pause([done.pauses])
     assert pause is not None
     assert pause.seen >= 2
     # Between two loaders there are 10 ms, too.
@@ -514,7 +514,7 @@ def test_evaluation_that_waits_for_its_data_is_known(guest: StartGuest, workers:
     script = guest(WAITING, str(workers))
     script.found()
     done = script.window({}, mode="phases", epochs=3, lead_in=0)
-    pause = phases.epoch_pause([done.detail])
+    pause = phases.epoch_pause([done.pauses])
     assert pause is not None
     assert pause.evaluation > 0.1
     assert pause.waited_for is not None
@@ -542,7 +542,7 @@ def test_evaluation_with_gradients_is_known(guest: StartGuest, under: str) -> No
         script = guest(text.replace("\n    with torch.no_grad():", f"\n    with {under}:"), "0")
         script.found()
         done = script.window({}, mode="phases", epochs=3, lead_in=0)
-        pause = phases.epoch_pause([done.detail])
+        pause = phases.epoch_pause([done.pauses])
         assert pause is not None
         assert pause.passes >= 4
         assert pause.with_graph == (pause.passes if "enable" in under and text is program else 0)

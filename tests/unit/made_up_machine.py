@@ -521,14 +521,6 @@ def _told(
         "loading": None if load is None else _loaded(steps, load),
         "loading_missing": "nobody looked" if load is None else "",
         "timeline": None,
-        "epoch_pause": {
-            **dict.fromkeys(
-                ("seen", "evaluation", "of_training", "saving", "rest", "in_mode", "first_batch", "first_batches"), 0
-            ),
-            **dict.fromkeys(("passes", "with_graph"), 0),
-            "waiting": [],
-        },
-        "interruptions": {"seen": 0, "by_mode": 0, "batches": 0, "seconds": [], "passes": 0, "with_graph": 0},
     }
 
 

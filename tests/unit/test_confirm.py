@@ -576,6 +576,22 @@ def test_every_outcome_is_drawn() -> None:
         assert (made.verdict == result.verdict) == (outcome in ("unclear", "missing"))
 
 
+@pytest.mark.parametrize(("measured", "told_of"), [(speedup(1.02, 0.99, 1.05), True), (speedup(1.5, 0.9, 2.5), False)])
+def test_a_promise_that_may_be_luck_says_so(measured: Speedup, told_of: bool) -> None:
+    """Where the changed program's speedup is known as well as what was promised, and 1 is in its interval."""
+    result = promised()
+    promise = ranking.promise(result)
+    assert promise is not None
+    assert promise.speedup is not None
+    assert agreement.is_surer(measured, promise.speedup) == told_of
+    confirmation = Confirmation(outcome="unclear", sentence="Said.", promised=promise.speedup, speedup=measured)
+    sentence = told(result, promise, confirmation).verdict.sentence
+    claim = promise_words.claim(promise.setting, promise.speedup, "cpu")
+    said = f"{claim} With the change made, the program ran 1.02× as fast (0.99–1.05, 3 pairs of processes), so it may"
+    assert (said in sentence) == told_of
+    assert sentence == result.verdict.sentence.replace(claim, f"{said} bring nothing." if told_of else claim)
+
+
 def test_what_is_not_promised_has_no_part_that_may_be_needless() -> None:
     result, both = promised(), {**WORKERS, "autocast": "bfloat16"}
     ladder = [

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.test_phases import detail
+from tests.unit.test_phases import detail, pauses
 
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.explain import details
@@ -64,8 +64,13 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @pytest.mark.parametrize(
     ("good", "shape"),
-    [(detail(), details.PhasesDetail), (LINES, details.LinesDetail), (TRACE, details.TraceDetail)],
-    ids=["phases", "lines", "trace"],
+    [
+        (detail(), details.PhasesDetail),
+        (pauses(), details.PausesTold),
+        (LINES, details.LinesDetail),
+        (TRACE, details.TraceDetail),
+    ],
+    ids=["phases", "pauses", "lines", "trace"],
 )
 def test_every_field_is_checked(good: dict[str, Any], shape: type) -> None:
     details.check({**good, "more": 1}, shape)
@@ -89,7 +94,21 @@ def test_all_phases_of_the_shape_are_read(several: list[dict[str, Any]]) -> None
     settings: list[Setting] = [{}, {"num_workers": 2}]
     for setting in settings:
         explanation.read_phases(setting, several, found)
-        explanation.read_pause(1, several[-1], [])
+
+
+@given(st.lists(of_shape(details.PausesTold), max_size=3))
+def test_all_pauses_of_the_shape_are_read(told: list[dict[str, Any]]) -> None:
+    explanation = Explanation()
+    explanation.read_pauses(told, [])
+    assert not explanation.missing
+
+
+def test_pauses_of_another_shape_are_left_out_and_the_report_says_so() -> None:
+    explanation = Explanation()
+    explanation.read_pauses([pauses(), {"epoch_pause": 3}], [])
+    assert (explanation.epoch_pause, explanation.interruption) == (None, None)
+    (missing,) = explanation.missing
+    assert missing.sentence.startswith("The report lacks what lies between epochs")
 
 
 @given(of_shape(details.LinesDetail))

@@ -173,5 +173,4 @@ def phases_of(explainer: Explainer, told: Told, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(
         explainer.explanation, "read_phases", lambda _, details, __: read.append([each["step"] for each in details])
     )
-    monkeypatch.setattr(explainer.explanation, "read_pause", lambda *_: None)
     monkeypatch.setattr("bottleneck_doctor.measure.first_look.heed", lambda *_: None)

@@ -80,6 +80,13 @@ def detail(**changes: Any) -> dict[str, Any]:
                 ["worker 0", "fetch", 0.0, 0.5, 1],
             ],
         },
+    }
+    return {**found, **changes}
+
+
+def pauses(**changes: Any) -> dict[str, Any]:
+    """What a process tells with each window of all pauses so far."""
+    found: dict[str, Any] = {
         "epoch_pause": {
             "seen": 2,
             "evaluation": 2.0,
@@ -113,13 +120,13 @@ def detail(**changes: Any) -> dict[str, Any]:
 
 def test_evaluations_in_the_midst_of_epochs_are_counted_over_all_processes() -> None:
     looked: dict[str, Any] = {"passes": 2, "with_graph": 1}
-    again = detail(interruptions={"seen": 2, "by_mode": 1, "batches": 10, "seconds": [3.0, 3.0], **looked})
-    once = detail(interruptions={"seen": 1, "by_mode": 0, "batches": 0, "seconds": [50.0], **looked})
-    found = phases.interruption([detail(), again, once, {}])
+    again = pauses(interruptions={"seen": 2, "by_mode": 1, "batches": 10, "seconds": [3.0, 3.0], **looked})
+    once = pauses(interruptions={"seen": 1, "by_mode": 0, "batches": 0, "seconds": [50.0], **looked})
+    found = phases.interruption([pauses(), again, once, {}])
     assert found == Interruption(seen=5, seconds=3.0, every=10.0, passes=6, with_graph=5)
-    none = detail(interruptions={"seen": 0, "by_mode": 0, "batches": 0, "seconds": [], "passes": 0, "with_graph": 0})
+    none = pauses(interruptions={"seen": 0, "by_mode": 0, "batches": 0, "seconds": [], "passes": 0, "with_graph": 0})
     assert phases.interruption([once, none]) is None
-    pause = phases.epoch_pause([detail(), detail()])
+    pause = phases.epoch_pause([pauses(), pauses()])
     assert pause is not None
     assert (pause.passes, pause.with_graph) == (8, 6)
 
@@ -199,26 +206,26 @@ def test_timeline_joins_what_touches_and_drops_what_no_one_could_see() -> None:
 
 
 def test_epoch_pause() -> None:
-    pause = phases.epoch_pause([detail()])
+    pause = phases.epoch_pause([pauses()])
     assert pause is not None
     assert (pause.seen, pause.evaluation, pause.saving, pause.rest, pause.first_batch) == (2, 1.0, 0.5, 1.5, 0.5)
     assert pause.seconds == 3.5
     assert pause.of_training == 0.75, "which is a part of the evaluation"
     assert pause.waiting == 0.75
     assert pause.waited_for == EvaluationLoader(workers=0, site=Site(file="/a/train.py", line=7))
-    nobody = detail(epoch_pause={**detail()["epoch_pause"], "waiting": []})
-    both = phases.epoch_pause([detail(), nobody])
+    nobody = pauses(epoch_pause={**pauses()["epoch_pause"], "waiting": []})
+    both = phases.epoch_pause([pauses(), nobody])
     assert both is not None
     assert both.waiting == 0.375
     alone = phases.epoch_pause([nobody])
     assert alone is not None
     assert (alone.waiting, alone.waited_for) == (0.0, None)
     assert pause.first_batches_seen == 1
-    untimed = detail(epoch_pause={**detail()["epoch_pause"], "first_batch": 0.0, "first_batches": 0})
+    untimed = pauses(epoch_pause={**pauses()["epoch_pause"], "first_batch": 0.0, "first_batches": 0})
     with_overhead = phases.epoch_pause([untimed], epoch_overhead=0.25)
     assert with_overhead is not None
     assert (with_overhead.first_batch, with_overhead.first_batches_seen) == (0.25, 0)
-    assert phases.epoch_pause([detail(epoch_pause={"seen": 0})]) is None
+    assert phases.epoch_pause([pauses(epoch_pause={"seen": 0})]) is None
 
 
 def test_synchronising_calls_and_garbage() -> None:

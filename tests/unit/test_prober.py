@@ -442,3 +442,13 @@ def test_windows_are_whole_epochs_if_epochs_turn_out_to_be_short_before_one_is_c
     made.explain(Told(replace(OK, epoch_batches=6)), probe("sampled", {}, mode="sampled"), 1.0, {})  # type: ignore[arg-type]
     assert made.costs.epochs
     assert selection.measured.epoch_batches == 6
+
+
+def test_what_a_process_saw_between_epochs_is_kept_as_any_window_tells_it() -> None:
+    selection, made = make()
+    session: Any = Told(
+        replace(OK, pauses={"epoch_pause": {"seen": 1}}), replace(OK, pauses={"epoch_pause": {"seen": 2}}), OK
+    )
+    for _ in range(3):
+        made.measure(session, AS_WRITTEN)
+    assert selection.measured.pauses == {1: {"epoch_pause": {"seen": 2}}}

@@ -15,6 +15,15 @@ def outcome(promised: Speedup, measured: Speedup) -> Confirmed:
     return "not_faster" if differs or measured.high < 1 else "unclear"
 
 
+def is_surer(measured: Speedup, promised: Speedup) -> bool:
+    """Whether the changed program's speedup is known at least as well as what was promised."""
+    return _width(measured) <= _width(promised)
+
+
+def _width(figure: Speedup) -> float:
+    return math.log(figure.high / figure.low) if 0 < figure.low <= figure.high < math.inf else math.inf
+
+
 def apart(one: Speedup, other: Speedup) -> bool:
     """Whether two speedups differ by more than chance explains: two measurements of the same do so in one of twenty.
 

@@ -278,16 +278,19 @@ def told(result: Result, promise: ranking.Promise, confirmation: Confirmation) -
     verdict = result.verdict
     setting, device, promised = promise.setting, ranking.device(result), confirmation.promised
     by: ConfirmedBy = confirmation.by or "edit"
-    claim = ""
+    figure = confirmation.speedup
+    before, claim = promise_words.claim(setting, promised, device), ""
     if confirmation.outcome in ranking.REFUSED:
         claim = promise_words.refused(setting, confirmation, device)
-    elif confirmation.speedup is not None and confirmation.outcome in ranking.CONFIRMED:
-        claim = promise_words.confirmed_claim(setting, confirmation.speedup, device, by)
+    elif figure is not None and confirmation.outcome in ranking.CONFIRMED:
+        claim = promise_words.confirmed_claim(setting, figure, device, by)
+    elif figure is not None and confirmation.outcome == "unclear" and agreement.is_surer(figure, promised):
+        # It had no part in the choice of what is promised, so luck did not make it look better.
+        claim = f"{before} {promise_words.unconfirmed(figure, by)}"
     if claim:
-        before = promise_words.claim(setting, promised, device)
         # Whatever else it says, a verdict that keeps the old figure would contradict the new one.
         sentence = verdict.sentence.replace(before, claim) if before in verdict.sentence else claim
-        if confirmation.outcome not in ranking.CONFIRMED:
+        if confirmation.outcome in ranking.REFUSED:
             # What nobody promises has no risk, needs no part of itself, and prepares nothing.
             taken_back = (
                 *promise_words.RISK_TOLD.values(),

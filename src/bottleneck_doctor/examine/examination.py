@@ -349,7 +349,7 @@ class _Examination:
                 has_baseline=self._has_baseline(),
                 interim=None if blocks is None else blocks.interim,
                 beside=None if blocks is None else blocks.beside,
-                explanation=self.explainer.explanation if self.explainer is not None else None,
+                explanation=None if self.explainer is None else self.explainer.explained(),
                 protection=None if protector is None else protector.told(),
                 lost_files=[] if protector is None else protector.lost,
                 source=self.request.discretion.source,

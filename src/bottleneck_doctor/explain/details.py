@@ -213,6 +213,11 @@ class PhasesDetail(TypedDict):
     loading: Loading | None
     loading_missing: str
     timeline: Timeline | None
+
+
+class PausesTold(TypedDict):
+    """`WindowDone.pauses`, where anything was seen."""
+
     epoch_pause: Pauses
     interruptions: Interrupted
 

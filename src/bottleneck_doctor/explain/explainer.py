@@ -161,6 +161,11 @@ class Explainer:
         finally:
             watch.stop()
 
+    def explained(self) -> Explanation:
+        """All that was gathered so far, and what processes told of their pauses in any window."""
+        self.explanation.read_pauses(list(self._measured.pauses.values()), self._measured.windows)
+        return self.explanation
+
     # -- in a session that trains as written -------------------------------------------------------------------------
 
     def begun(self) -> bool:
@@ -227,7 +232,6 @@ class Explainer:
                 return False
             taken.append((window, detail))
             self.explanation.read_phases(setting, _undisturbed(taken, self._prober.costs), self._measured.found)
-            self.explanation.read_pause(live.session.number, detail, self._measured.windows)
             if first:
                 made, found = self.explanation.loading_as_written(), self._measured.found
                 first_look.heed(self._prober.costs, window, detail, made, found, self._measured.epoch_batches)

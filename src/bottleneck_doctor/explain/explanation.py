@@ -27,7 +27,7 @@ from bottleneck_doctor.documents.report import (
     Warning,
     Window,
 )
-from bottleneck_doctor.explain.details import PhasesDetail, check
+from bottleneck_doctor.explain.details import PausesTold, PhasesDetail, Unreadable, check
 from bottleneck_doctor.measure import phases
 from bottleneck_doctor.monitor import UsageWatch, utilization
 from bottleneck_doctor.runtime.wire import messages
@@ -52,9 +52,6 @@ class Explanation:
     device: DeviceProfile | None = None
     missing: list[Warning] = field(default_factory=list)
     watches: list[UsageWatch] = field(default_factory=list)
-
-    pauses: dict[int, dict[str, Any]] = field(default_factory=dict)
-    """What the last window of phases in each session told of pauses: their totals grow over the life of a process."""
 
     def profiles(self) -> Profiles | None:
         """The profiles, with what is missing of them; None where none was tried."""
@@ -103,13 +100,21 @@ class Explanation:
         self.exchanges = phases.exchanges(details)
         self.frozen = phases.frozen(details)
 
-    def read_pause(self, session: int, detail: dict[str, Any], windows: Sequence[Window]) -> None:
-        """Take in what a window of phases told of the pauses that its process has seen so far."""
-        self.pauses[session] = detail
+    def read_pauses(self, told: Sequence[dict[str, Any]], windows: Sequence[Window]) -> None:
+        """Take in what each process has told last of its pauses, in place of what was known of them."""
+        try:
+            for each in told:
+                check(each, PausesTold)
+        except Unreadable as error:
+            self.miss(
+                slug="explanation-unreadable",
+                sentence=f"The report lacks what lies between epochs, which could not be read: {error}.",
+            )
+            return
         overheads = [window.turn_seconds for window in windows if window.label == BASELINE]
         known = [each for each in overheads if each is not None]
-        self.epoch_pause = phases.epoch_pause(list(self.pauses.values()), sum(known) / len(known) if known else None)
-        self.interruption = phases.interruption(list(self.pauses.values()))
+        self.epoch_pause = phases.epoch_pause(told, sum(known) / len(known) if known else None)
+        self.interruption = phases.interruption(told)
 
     def miss(self, *, slug: str, sentence: str) -> None:
         """Say that a part could not be had, once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
@@ -28,6 +29,8 @@ class Measurements:
         self.found = found
         self.windows: list[Window] = []
         self.epoch_batches = found.epoch_length
+        self.pauses: dict[int, dict[str, Any]] = {}
+        """What each session has told last of its pauses: `WindowDone.pauses`."""
         self._out: dict[str, Out] = {}
         self._workers_out: tuple[Out, frozenset[str]] | None = None
         """Why no other number of workers is measured any more, and the settings that had been measured by then."""

@@ -1,4 +1,4 @@
-"""What `phases` windows found, as parts of the result.
+"""What `phases` windows found, and what was seen between epochs, as parts of the result.
 
 `WindowDone.detail` of one or more windows of the same setting in, result types out. Seconds are summed over windows
 before anything is divided. `runtime/modes/phases.py` describes the shape of a detail. Pure.
@@ -84,20 +84,20 @@ def step_times(details: Sequence[Detail], first_step_seconds: float | None) -> S
     )
 
 
-def epoch_pause(details: Sequence[Detail], epoch_overhead: float | None = None) -> EpochPause | None:
+def epoch_pause(told: Sequence[Detail], epoch_overhead: float | None = None) -> EpochPause | None:
     """What lies between epochs, on average over all processes. None if no epoch ended.
 
-    `details`: only the last of each session, since its totals cover the process's whole life. `epoch_overhead`: what an
-    epoch's start and end cost in a window; it is used if no first batch was timed.
+    `told`: `WindowDone.pauses`, only the last of each session, since its totals cover the process's whole life.
+    `epoch_overhead`: what an epoch's start and end cost in a window; it is used if no first batch was timed.
     """
     totals: defaultdict[str, float] = defaultdict(float)
     waited: defaultdict[tuple[int, str, int], float] = defaultdict(float)
-    for detail in details:
-        told = detail.get("epoch_pause", {})
-        for name, value in told.items():
+    for session in told:
+        pauses = session.get("epoch_pause", {})
+        for name, value in pauses.items():
             if name != "waiting":
                 totals[name] += value
-        for each in told.get("waiting", ()):
+        for each in pauses.get("waiting", ()):
             waited[each["workers"], each["file"], each["line"]] += each["seconds"]
     seen = int(totals["seen"])
     if not seen:
@@ -123,20 +123,21 @@ def epoch_pause(details: Sequence[Detail], epoch_overhead: float | None = None) 
     )
 
 
-def interruption(details: Sequence[Detail]) -> Interruption | None:
-    """Evaluations in the midst of epochs. None if no process saw two of them. `details`: as for `epoch_pause`."""
-    told = [detail["interruptions"] for detail in details if detail.get("interruptions", {}).get("seen", 0) > 1]
-    between = sum(each["seen"] - 1 for each in told)
-    batches, seconds = sum(each["batches"] for each in told), [length for each in told for length in each["seconds"]]
+def interruption(told: Sequence[Detail]) -> Interruption | None:
+    """Evaluations in the midst of epochs. None if no process saw two of them. `told`: as for `epoch_pause`."""
+    several = [each["interruptions"] for each in told if each.get("interruptions", {}).get("seen", 0) > 1]
+    between = sum(each["seen"] - 1 for each in several)
+    batches = sum(each["batches"] for each in several)
+    seconds = [length for each in several for length in each["seconds"]]
     if batches < 1 or not seconds:
         return None
     return Interruption(
-        seen=sum(each["seen"] for each in told),
+        seen=sum(each["seen"] for each in several),
         seconds=median(seconds),
         every=batches / between,
-        passes=sum(each["passes"] for each in told),
-        with_graph=sum(each["with_graph"] for each in told),
-        by_mode=all(each["by_mode"] == each["seen"] for each in told),
+        passes=sum(each["passes"] for each in several),
+        with_graph=sum(each["with_graph"] for each in several),
+        by_mode=all(each["by_mode"] == each["seen"] for each in several),
     )
 
 

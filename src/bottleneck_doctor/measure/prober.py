@@ -271,6 +271,8 @@ class Prober:
                 return messages.Trouble(text=f"window {self._number} was granted, and {event.window} ended")
             self._runnable = queue.mean(event.stretches)
             self.position = event.position + event.ahead
+            if event.pauses:
+                self._measured.pauses[session.number] = event.pauses
             self.losses |= {int(step): loss for step, loss in event.losses}
             if event.epoch_batches:
                 self._learn_epoch(event.epoch_batches)

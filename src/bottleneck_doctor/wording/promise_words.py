@@ -137,6 +137,11 @@ def confirmed_claim(setting: Setting, figure: Speedup, device: str, by: Confirme
     return f"{subject(setting, device)} training {in_pairs(figure, 'faster')}, measured {CHANGED[by]}."
 
 
+def unconfirmed(figure: Speedup, by: ConfirmedBy) -> str:
+    """What the verdict adds to a promise of which the changed program may bring nothing."""
+    return f"{_ran(figure, by).removesuffix('.')}, so it may bring nothing."
+
+
 def same_losses(steps: int) -> str:
     """What the verdict says about the risk of changed rounding where the losses of both programs were alike."""
     return (

@@ -35,6 +35,15 @@ class GuestContext:
         self.interruptions = Interruptions()
         self.made_anew = False
 
+    def pauses_so_far(self) -> Dict[str, Any]:
+        """`WindowDone.pauses`."""
+        if not self.pauses.seen and not self.interruptions.seen:
+            return {}
+        return {
+            "epoch_pause": {**self.pauses.totals(), **self.evaluated.totals()},
+            "interruptions": {**self.interruptions.told(), **self.evaluated_within.totals()},
+        }
+
 
 class Knob:
     name = ""

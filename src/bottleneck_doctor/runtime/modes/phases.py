@@ -11,8 +11,6 @@ Hooks are on only while the window runs. The result, with times in seconds:
 - `frozen`: what the model's frozen parts take (see `FrozenParts.detail`)
 - `loading` (see `LoadingRecorder.detail`) or None, and then `loading_missing` says why
 - `timeline`: `seconds`, `events` of `[lane, kind, start, seconds, batch]`, or None
-- `interruptions`: evaluations in the midst of epochs since the process began (see `Interruptions` and `Evaluated`)
-- `epoch_pause`: totals since the process began (see `EpochPauses` and `Evaluated`)
 """
 
 from __future__ import annotations
@@ -318,8 +316,6 @@ class Phases(Mode, Watch):
             "evaluations": self._evaluations.detail(),
             "frozen": self._frozen.detail(),
             "timeline": timeline,
-            "epoch_pause": {**self.context.pauses.totals(), **self.context.evaluated.totals()},
-            "interruptions": {**self.context.interruptions.told(), **self.context.evaluated_within.totals()},
             **loading,
         }
 

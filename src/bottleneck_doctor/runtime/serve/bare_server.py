@@ -55,7 +55,7 @@ class BareServer:
         if self._run is not None:
             if not self._run.step_ended():
                 return
-            report = replace(self._run.done(), position=self._position)
+            report = replace(self._run.done(), position=self._position, pauses=self._context.pauses_so_far())
             if self._failure:
                 report = replace(report, status="failed", reason=self._failure, steps=0)
                 self._failure = ""

@@ -144,7 +144,11 @@ class WindowRunner:
         if report is not None:
             training = self._training
             report = replace(
-                report, position=training.position, ahead=training.ahead, epoch_batches=training.epoch_batches
+                report,
+                position=training.position,
+                ahead=training.ahead,
+                epoch_batches=training.epoch_batches,
+                pauses=self._context.pauses_so_far(),
             )
         return self._ask(report)
 

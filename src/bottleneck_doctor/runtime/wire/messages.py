@@ -230,6 +230,9 @@ class WindowDone:
     workers_bytes: Optional[int] = None
     around: Dict[str, float] = field(default_factory=dict)
     stretches: List[List[float]] = field(default_factory=list)
+    pauses: Dict[str, Any] = field(default_factory=dict)
+    """What was seen between epochs (`epoch_pause`), and of evaluations in their midst (`interruptions`), from the start
+    of the process to the grant after this window; empty where neither was seen."""
     losses: List[List[float]] = field(default_factory=list)
     """`[step, loss]` of the steps since the last window, if they were asked for; `step`: how many optimizer steps the
     process had made before."""
