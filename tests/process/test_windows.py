@@ -872,6 +872,33 @@ def test_epochs_have_as_many_batches_as_the_loop_takes(guest: StartGuest) -> Non
     assert script.window({"num_workers": 1}, lead_in=0, steps=0, epochs=2).epoch_batches == 20
 
 
+NO_LENGTH = repeated("for batch in loader: train_on(batch)").replace(
+    "for epoch",
+    """
+class Stream(IterableDataset):
+    def __iter__(self):
+        for number in range(80):
+            yield torch.ones(4), torch.tensor(float(number))
+
+
+loader = DataLoader(Stream(), batch_size=4)
+for epoch""",
+    1,
+)
+
+
+def test_kept_batches_end_where_the_loop_was_seen_to_end(guest: StartGuest) -> None:
+    """The loader does not know its length, so replayed epochs would go on for good."""
+    script = guest(NO_LENGTH)
+    assert script.found().epoch_batches is None
+    early = script.window({"replay": True}, lead_in=0, steps=0, epochs=2)
+    assert early.status == "failed"
+    assert "how many batches an epoch has is not known" in early.reason
+    assert script.window({}, lead_in=0, steps=0, epochs=3).epoch_batches == 20
+    replayed = script.window({"replay": True}, lead_in=0, steps=0, epochs=2)
+    assert (replayed.status, replayed.steps) == ("ok", 40)
+
+
 def test_epochs_with_larger_batches_are_none_of_the_users(guest: StartGuest) -> None:
     text = repeated("for batch in loader: train_on(batch)")
     script = guest(text.replace("for epoch", "loader = DataLoader(Rows(160), batch_size=4)\nfor epoch", 1))

@@ -22,6 +22,7 @@ from bottleneck_doctor.documents.report import (
     EpochPause,
     Interruption,
     PhaseTable,
+    Site,
 )
 
 
@@ -50,6 +51,30 @@ def test_the_start_of_an_epoch_that_one_window_met_is_no_pause_between_epochs() 
     found = finding("slow-epoch-turn", often)
     assert found is not None
     assert found.evidence["pause_seconds"] == 1.5, "and of several the one in the middle"
+
+
+def test_garbage_collection_between_epochs_is_named_with_the_call_that_asks_for_it() -> None:
+    """A library that collects after each epoch spends most of a short epoch on that, in a process of many objects."""
+    place = Site(file="/lib/loop.py", line=493)
+    asked = replace(pause(rest=10.0, evaluation=1.0), collecting=9.0, collected_at=place)
+    found = finding("slow-epoch-turn", healthy(epoch_pause=asked, windows=[]))
+    assert found is not None
+    assert "9.0 s collecting garbage (loop.py, line 493)" in found.sentence
+    assert found.site == place
+    assert "gc.freeze()" in found.advice
+    assert found.evidence["rest_seconds"] == pytest.approx(1.0)
+    by_itself = finding("slow-epoch-turn", healthy(epoch_pause=replace(asked, collected_at=None), windows=[]))
+    assert by_itself is not None
+    assert "(9.0 s collecting garbage)" in by_itself.sentence
+    assert "gc.freeze()" in by_itself.advice
+
+
+def test_garbage_of_an_evaluation_is_no_other_work() -> None:
+    evaluating = replace(pause(rest=1.0, evaluation=10.0), collecting=4.0)
+    found = finding("slow-epoch-turn", healthy(epoch_pause=evaluating, windows=[]))
+    assert found is not None
+    assert "Evaluate less often" in found.advice
+    assert found.evidence["collecting_seconds"] == 1.0
 
 
 def test_one_pause_is_not_taken_for_all_of_them() -> None:

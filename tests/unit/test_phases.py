@@ -100,6 +100,10 @@ def pauses(**changes: Any) -> dict[str, Any]:
             "in_mode": 1.5,
             "first_batch": 0.5,
             "first_batches": 1,
+            "collecting": [
+                {"seconds": 0.25, "file": "", "line": 0},
+                {"seconds": 0.75, "file": "/a/train.py", "line": 9},
+            ],
             "passes": 4,
             "with_graph": 3,
         },
@@ -213,6 +217,7 @@ def test_epoch_pause() -> None:
     assert pause.of_training == 0.75, "which is a part of the evaluation"
     assert pause.waiting == 0.75
     assert pause.waited_for == EvaluationLoader(workers=0, site=Site(file="/a/train.py", line=7))
+    assert (pause.collecting, pause.collected_at) == (0.5, Site(file="/a/train.py", line=9))
     nobody = pauses(epoch_pause={**pauses()["epoch_pause"], "waiting": []})
     both = phases.epoch_pause([pauses(), nobody])
     assert both is not None

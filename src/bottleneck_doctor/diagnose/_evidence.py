@@ -193,6 +193,8 @@ class Evidence:
             passes=seen.passes if seen is not None else 0,
             with_graph=seen.with_graph if seen is not None else 0,
             in_mode=max(0.0, seen.in_mode) if seen is not None else 0.0,
+            collecting=max(0.0, seen.collecting) if seen is not None else 0.0,
+            collected_at=seen.collected_at if seen is not None else None,
         )
 
     @property

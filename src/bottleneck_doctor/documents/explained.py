@@ -64,7 +64,8 @@ class EpochPause:
     although no other loader was asked, as to generate samples. `of_training`: the part of `evaluation` that goes
     through the training data once more. `waiting`: the part of `evaluation` in which it waits for its loaders;
     `waited_for`: the one that it waits for longest. `passes`: how many of the model's passes between epochs were looked
-    at; the output of `with_graph` of them could be differentiated, and nothing did so.
+    at; the output of `with_graph` of them could be differentiated, and nothing did so. `collecting`: for how long
+    Python's garbage collector ran in all of that; `collected_at`: the call of `gc.collect()` that took most of it.
     """
 
     seen: int
@@ -80,6 +81,8 @@ class EpochPause:
     passes: int = 0
     with_graph: int = 0
     in_mode: float = 0.0
+    collecting: float = 0.0
+    collected_at: Site | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

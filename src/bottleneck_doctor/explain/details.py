@@ -123,6 +123,14 @@ class Waited(TypedDict):
     line: int
 
 
+class Collected(TypedDict):
+    """Seconds of garbage collection that one line asked for; "" and 0 where none did."""
+
+    seconds: float
+    file: str
+    line: int
+
+
 class Pauses(TypedDict):
     """Totals since the process began: epochs that ended, and seconds of what lies between them."""
 
@@ -135,6 +143,7 @@ class Pauses(TypedDict):
     in_mode: float
     first_batch: float
     first_batches: int
+    collecting: list[Collected]
     passes: int
     with_graph: int
 

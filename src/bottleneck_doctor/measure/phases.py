@@ -92,11 +92,14 @@ def epoch_pause(told: Sequence[Detail], epoch_overhead: float | None = None) -> 
     """
     totals: defaultdict[str, float] = defaultdict(float)
     waited: defaultdict[tuple[int, str, int], float] = defaultdict(float)
+    collected: defaultdict[tuple[str, int], float] = defaultdict(float)
     for session in told:
         pauses = session.get("epoch_pause", {})
         for name, value in pauses.items():
-            if name != "waiting":
+            if name not in ("waiting", "collecting"):
                 totals[name] += value
+        for each in pauses.get("collecting", ()):
+            collected[each["file"], each["line"]] += each["seconds"]
         for each in pauses.get("waiting", ()):
             waited[each["workers"], each["file"], each["line"]] += each["seconds"]
     seen = int(totals["seen"])
@@ -118,6 +121,8 @@ def epoch_pause(told: Sequence[Detail], epoch_overhead: float | None = None) -> 
         of_training=totals["of_training"] / seen,
         waiting=math.fsum(waited.values()) / seen,
         waited_for=_longest(waited),
+        collecting=math.fsum(collected.values()) / seen,
+        collected_at=_most_collected(collected),
         passes=int(totals["passes"]),
         with_graph=int(totals["with_graph"]),
     )
@@ -139,6 +144,11 @@ def interruption(told: Sequence[Detail]) -> Interruption | None:
         with_graph=sum(each["with_graph"] for each in several),
         by_mode=all(each["by_mode"] == each["seen"] for each in several),
     )
+
+
+def _most_collected(collected: Mapping[tuple[str, int], float]) -> Site | None:
+    file, line = max(collected, key=lambda each: collected[each], default=("", 0))
+    return Site(file=file, line=line) if file else None
 
 
 def _longest(waited: Mapping[tuple[int, str, int], float]) -> EvaluationLoader | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._rule import CAUSE, LARGE, Rule, Statement
+from bottleneck_doctor.diagnose._rule import CAUSE, LARGE, Rule, Statement, at
 from bottleneck_doctor.diagnose.epochs._gradients import KEPT, WITHOUT_GRADIENTS, keeps_graphs
 from bottleneck_doctor.wording import words
 
@@ -11,6 +11,7 @@ PARTS = {
     "evaluation": "evaluating",
     "saving": "saving",
     "first_batch": "waiting for the first batch",
+    "collecting": "collecting garbage",
     "rest": "other work of the loop",
 }
 ADVICE = {
@@ -18,6 +19,9 @@ ADVICE = {
     "saving": "Save less often, only what is needed, or in another thread.",
     "first_batch": "Make the loader once, and keep its workers alive with `persistent_workers=True`. Make starting "
     "them cheap: a small dataset object that opens its files when it is first used.",
+    "collecting": "Call `gc.collect()` and `gc.freeze()` once before training: the collector then leaves out all "
+    "objects that exist by then, such as those of imported libraries. Or leave out calls of `gc.collect()`. Speedups "
+    "of fixes are those of steps, so `gc-freeze` does not show this.",
     "in_mode": "If it generates samples there, let it make fewer, or less often.",
 }
 IN_MODE = "computing with the model in evaluation mode"
@@ -33,8 +37,12 @@ def judge(evidence: Evidence) -> Statement | None:
         return None
     figures = {"pause_share": share, "pause_seconds": pause, "epoch_seconds": epoch}
     seconds = {name: getattr(seen, name) for name in PARTS}
+    seconds["collecting"] = min(seen.collecting, seen.rest)  # What evaluation asks for belongs to it.
+    seconds["rest"] -= seconds["collecting"]
     figures |= {f"{name}_seconds": value for name, value in seconds.items()}
-    parts = {**PARTS, "rest": IN_MODE} if seen.in_mode > 0.5 * seen.rest else PARTS
+    parts = {**PARTS, "collecting": f"{PARTS['collecting']}{at(seen.collected_at)}"}
+    if seen.in_mode > 0.5 * seen.rest:
+        parts["rest"] = IN_MODE
     ranked = sorted(seconds, key=lambda name: -seconds[name])
     largest = ranked[0]
     named = [f"{words.duration_text(seconds[name])} {parts[name]}" for name in ranked if seconds[name] > LARGE * pause]
@@ -51,6 +59,7 @@ def judge(evidence: Evidence) -> Statement | None:
         figures=figures,
         weight=share,
         clause=f"spends {words.share_text(share)} of the time between epochs{most}",
+        site=seen.collected_at if largest == "collecting" else None,
         advice=advice,
     )
 

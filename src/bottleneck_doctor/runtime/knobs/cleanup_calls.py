@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
+from ..loop.collecting import ASKING
 from ..loop.steps import Steps
 from ..process.originals import get_frame
 from ..process.user_code import is_users_file
@@ -177,6 +178,7 @@ def _asking(steps: Steps, title: str, original: Any, in_use: Callable[[], bool],
                     calls.note(title, place)
         return original(*args, **kwargs)
 
+    ASKING.add(call.__code__)
     call._doctor_asks = True  # type: ignore[attr-defined]
     return call
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Dict, Optional, Tuple
 
 from ..files.save_hooks import Saving
+from .collecting import Collecting
 
 Described = Tuple[int, str, int]
 """What is told of another loader: its workers, and file and line where it was made; "" and 0 where nobody knows."""
@@ -30,6 +31,8 @@ class EpochPauses:
         """The part of the rest in which the model was in evaluation mode."""
         self.first_batch = 0.0
         self.first_batches = 0
+        self.collecting = Collecting()
+        """Garbage collection in the pauses, as a part of the rest or of evaluation."""
         self._since: Optional[float] = None
         self._loader_ending = 0.0
         self._saved_before = 0.0
@@ -47,6 +50,7 @@ class EpochPauses:
     def began(self, requested: float, ended: float, counts: bool) -> None:
         """An epoch is over: the loop requested one more batch at `requested`, and the loader ended at `ended`."""
         self._since = ended if counts else None
+        self.collecting.begin()
         self._loader_ending = ended - requested
         self._saved_before = Saving.seconds
         self._foreign_from = None
@@ -85,6 +89,7 @@ class EpochPauses:
         `trained`: when the last optimizer step was done; loops that fetch ahead end the loader before it.
         """
         since, self._since = self._since, None
+        self.collecting.end(counts=since is not None)
         if since is None:
             return
         since = max(since, trained)
@@ -121,4 +126,8 @@ class EpochPauses:
             "in_mode": self.in_mode,
             "first_batch": self.first_batch,
             "first_batches": self.first_batches,
+            "collecting": [
+                {"seconds": seconds, "file": file, "line": line}
+                for (file, line), seconds in self.collecting.seconds.items()
+            ],
         }

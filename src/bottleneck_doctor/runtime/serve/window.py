@@ -212,6 +212,8 @@ class FedRun(Run):
         elif keeps_batches(grant.setting):
             if not batch_cache.batches:
                 raise WindowFailed("no batch could be kept for replay")
+            if grant.epochs and epoch is None:
+                raise WindowFailed("how many batches an epoch has is not known, so kept ones would come without an end")
             self.feed = ReplayFeed(batch_cache, epoch if grant.epochs else None)
         else:
             self.feed = Feed(loader, grant.setting, stream, lasting=not context.made_anew)

@@ -190,7 +190,7 @@ class WindowRunner:
             training.loader,
             stream,
             self._batch_cache,
-            training.length,
+            training.length or training.epoch_batches,
             feed=feed,
         )
 

@@ -1,0 +1,56 @@
+"""How long Python's garbage collector runs between epochs, and which line asked for it."""
+
+from __future__ import annotations
+
+import gc
+from types import CodeType
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+from ..process.originals import get_frame, now
+
+MOST_CALLERS = 16
+"""At most this many lines are kept apart; a program collects in one or two."""
+ASKING: Set[CodeType] = set()
+"""The code of functions that stand in the place of `gc.collect`."""
+Caller = Tuple[str, int]
+"""File and line of a call of `gc.collect`; "" and 0 where the collector started by itself."""
+
+
+class Collecting:
+    """Watches the collector from `begin` to `end`, and is none of its callbacks otherwise. `seconds`: by caller."""
+
+    def __init__(self) -> None:
+        self.seconds: Dict[Caller, float] = {}
+        self._seen: List[Tuple[Caller, float]] = []
+        self._began: Optional[float] = None
+        self._caller: Caller = ("", 0)
+
+    def begin(self) -> None:
+        self._began = None
+        self._seen = []
+        if self._told not in gc.callbacks:
+            gc.callbacks.append(self._told)
+
+    def end(self, *, counts: bool) -> None:
+        """`counts`: whether what was seen since `begin` is kept."""
+        if self._told in gc.callbacks:
+            gc.callbacks.remove(self._told)
+        seen, self._seen = self._seen, []
+        for caller, seconds in seen if counts else ():
+            where = caller if caller in self.seconds or len(self.seconds) < MOST_CALLERS else ("", 0)
+            self.seconds[where] = self.seconds.get(where, 0.0) + seconds
+
+    def _told(self, moment: str, info: Dict[str, int]) -> None:
+        if moment == "start":
+            self._began = now()
+            self._caller = _caller(get_frame(1))
+        elif self._began is not None:
+            self._seen.append((self._caller, now() - self._began))
+            self._began = None
+
+
+def _caller(frame: Any) -> Caller:
+    """Where `gc.collect` was called, if the collector runs in the `frame` of what stands in its place."""
+    if frame.f_code not in ASKING or frame.f_back is None:
+        return ("", 0)
+    return frame.f_back.f_code.co_filename, frame.f_back.f_lineno
