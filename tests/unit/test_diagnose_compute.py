@@ -34,6 +34,8 @@ from tests.unit.diagnosable import (
 
 from bottleneck_doctor.diagnose import diagnose
 from bottleneck_doctor.documents.report import (
+    CallNode,
+    Finding,
     GarbageCollection,
     HotFunction,
     Operator,
@@ -132,6 +134,40 @@ def test_the_line_that_calls_a_framework_s_trainer_is_not_where_its_callbacks_wo
     found = finding("work-between-steps", profiled(evidence, sampling=replace(sampling, trees={"main": tree})))
     assert found is not None
     assert found.site is None, "8 of 58 samples are not where it goes by"
+
+
+def test_batches_that_no_dataloader_makes_are_told_as_such() -> None:
+    """Libraries for time series make batches by iterators of their own, below a framework's loop."""
+    lightning, series = "/x/site-packages/lightning/", "/x/site-packages/series/"
+    making = node("Slice.__iter__", series + "itertools.py", 422, node("pad", series + "pad.py", 7, count=40), count=10)
+    fetched = node("Fetcher.__next__", lightning + "loops/fetchers.py", 61, making)
+    passes = (
+        node("_call_impl", TORCH + "nn/modules/module.py", 1500, count=20),
+        node("backward", TORCH + "_tensor.py", 500, count=30),
+    )
+    sampling = sampled()
+
+    def found(*children: CallNode) -> Finding:
+        step = node("run", lightning + "loops/fit_loop.py", 100, *children)
+        tree = node("main", "", 0, node("main", FILE, 90, step, own=True))
+        evidence = healthy(phases=shares(between=0.5))
+        made = finding(
+            "work-between-steps", profiled(evidence, sampling=replace(sampling, trees={"main": tree}), lines=None)
+        )
+        assert made is not None
+        return made
+
+    told = found(*passes, fetched)
+    assert "`Slice.__iter__` (itertools.py) made the next batch, without a DataLoader of torch's" in told.sentence
+    assert told.sentence.startswith("Work other than the model's passes and the optimizer takes 50 % of the time")
+    assert "keep it" in told.advice
+    for other in (
+        found(*passes, node("log", lightning + "loggers/csv_logs.py", 70, making)),
+        found(*passes, fetched, node("log", lightning + "loggers/csv_logs.py", 70, count=90)),
+        found(node("Fetcher.__next__", lightning + "loops/fetchers.py", 61, making, *passes)),
+    ):
+        assert "next batch" not in other.sentence
+        assert "loading" in other.sentence
 
 
 def test_what_is_not_explained_is_told_in_the_profile_s_own_words() -> None:

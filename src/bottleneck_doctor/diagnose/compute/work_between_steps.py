@@ -17,7 +17,14 @@ from bottleneck_doctor.diagnose._rule import (
 )
 from bottleneck_doctor.diagnose._rule import portion as portion_of
 from bottleneck_doctor.diagnose.compute._operators import forward_of_no_module
+from bottleneck_doctor.diagnose.compute._own_loaders import making
 from bottleneck_doctor.wording import words
+
+MAKING = (
+    "Prepare the batches, or what of them is the same each time, once before training, and keep it: some libraries "
+    "have an option for that, such as `cache_data`. Or make them in other processes, as the workers of a `DataLoader` "
+    "do."
+)
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:
@@ -50,21 +57,23 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         each = f", {milliseconds(figures['between_ms'])} a step"
     # Samples and lines come from different windows, which may differ if training is uneven.
     met = met_between(evidence) if hot is None or not hot.listed else None
-    inside = met.sentence("this work") if met is not None else ""
+    made = making(evidence)
+    told = made if made is not None else met
+    inside = told.sentence("this work") if told is not None else ""
     where = ""
     if hot is not None:
         where = f" {'Most' if hot.share > 0.5 else 'The largest part'} of this work is done at {place(site)}."
     named = f", {portion_of(hot.share)} at {place(site)}" if hot is not None else ""
+    work = "work other than loading, the model's passes and the optimizer"
+    if made is not None:
+        work, named = "work other than the model's passes and the optimizer", ", most of it making batches"
     return Statement(
-        sentence=(
-            f"Work other than loading, the model's passes and the optimizer takes {words.share_text(between)} of the "
-            f"time{each}.{where}{inside}"
-        ),
+        sentence=f"{words.capitalised(work)} takes {words.share_text(between)} of the time{each}.{where}{inside}",
         figures=figures,
         weight=(between - collected) * evidence.in_steps,
-        clause=f"spends {words.share_text(between)} of the time on work other than loading, the model's passes and the "
-        f"optimizer{named}",
+        clause=f"spends {words.share_text(between)} of the time on {work}{named}",
         site=site,
+        advice=MAKING if made is not None else "",
     )
 
 
