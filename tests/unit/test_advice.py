@@ -294,6 +294,17 @@ def test_where_lightning_does_not_train_its_trainer_is_not_named(found: Found, t
         assert "under `with torch.autocast" in only.note
 
 
+def test_a_library_that_makes_lightning_s_trainer_is_to_hand_the_precision_on(found: Found, tmp_path: Path) -> None:
+    script = tmp_path / "fit.py"
+    script.write_text("import scvi\nmodel = scvi.model.SCVI(cells)\nmodel.train(max_epochs=200)\n")
+    here = Site(str(script), 3)
+    seen = replace(found, forward_site=here, backward_site=here, trainer="lightning")
+    (only,) = changes_for({"autocast": "bfloat16"}, seen)
+    assert (only.diff, only.unfinished, only.line) == ("", True, 3)
+    assert 'it needs `precision="bf16-mixed"`' in only.note
+    assert "`trainer_kwargs`" in only.note
+
+
 HANDED = """\
 from torch.utils.data import DataLoader
 

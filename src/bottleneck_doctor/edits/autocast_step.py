@@ -9,7 +9,7 @@ from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.autocast_region import set_region
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.fastai_loaders import LIBRARY
-from bottleneck_doctor.edits.lightning_precision import set_precision
+from bottleneck_doctor.edits.lightning_precision import by_hand, set_precision
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.step import Change, Outcome, Step, files, first_of
 from bottleneck_doctor.runtime.wire.messages import Found, Site
@@ -22,7 +22,9 @@ def autocast_step(dtype: str, found: Found, running: Running) -> Step | None:
         return None
     lines = [forward, *found.forward_path]
     otherwise = f"Put {under_autocast(dtype, found)}."
-    if found.loader_library == LIBRARY:
+    if found.trainer == "lightning":
+        otherwise = by_hand(dtype)
+    elif found.loader_library == LIBRARY:
         otherwise = f"{otherwise} In fastai, a callback does that in `before_batch` and `after_loss`."
         if device == "cuda":
             otherwise = (
@@ -35,11 +37,11 @@ def autocast_step(dtype: str, found: Found, running: Running) -> Step | None:
             if own is not None:
                 return Outcome(own)
         keras = _KERAS.search(drafts.text(forward.file) or "") is not None
-        by_hand = f"{otherwise} {_keras_policy(dtype)}" if keras else otherwise
+        said = f"{otherwise} {_keras_policy(dtype)}" if keras else otherwise
 
         def by_trainer(drafts: Drafts) -> Outcome:
             told = set_precision(drafts, files(found), dtype, running)
-            return Outcome(told or [Told(forward.file, forward.line, by_hand)])
+            return Outcome(told or [Told(forward.file, forward.line, said)])
 
         def change(site: Site) -> Change:
             beside = backward is not None and backward.file == site.file

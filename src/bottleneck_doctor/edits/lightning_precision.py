@@ -29,6 +29,15 @@ def set_precision(drafts: Drafts, files: Sequence[str], dtype: str, running: Run
     return []
 
 
+def by_hand(dtype: str) -> str:
+    """What to do where no call of the user's makes the trainer."""
+    precision = PRECISIONS[dtype.removeprefix("torch.")]
+    return (
+        f'Lightning\'s `Trainer` runs this training: it needs `precision="{precision}"`. A library that makes the '
+        "trainer takes such arguments itself, or as `trainer_kwargs`."
+    )
+
+
 def _precision(value: str) -> Argument:
     said = f'precision="{value}"'
     return Argument(

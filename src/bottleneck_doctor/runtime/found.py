@@ -80,7 +80,12 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
     }
     # A program says how many steps its optimizer makes, and not how often that calls a closure.
     extent = UNKNOWN if loop.rung == "closure" else _extent(taken)
-    common.update(run_epochs=extent.epochs, run_steps=extent.steps, run_may_end_sooner=extent.may_end_sooner)
+    common.update(
+        run_epochs=extent.epochs,
+        run_steps=extent.steps,
+        run_may_end_sooner=extent.may_end_sooner,
+        trainer=extent.trainer,
+    )
     if record is None:
         return Found(
             step_seconds=row.gaps()[-max(512, 3 * loop.period) :],

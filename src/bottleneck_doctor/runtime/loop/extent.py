@@ -43,12 +43,13 @@ Loop = Union[ast.For, ast.AsyncFor, ast.While]
 class Extent(NamedTuple):
     """`epochs`, or `steps` (batches; steps in a loop without a loader) of the whole run; None is unknown.
 
-    `may_end_sooner`: the program can leave one of these loops before its end.
+    `may_end_sooner`: the program can leave one of these loops before its end. `trainer`: `Found.trainer`.
     """
 
     epochs: Optional[int] = None
     steps: Optional[int] = None
     may_end_sooner: bool = False
+    trainer: str = ""
 
 
 UNKNOWN = Extent()
@@ -71,7 +72,8 @@ def extent_of(frame: Optional[FrameType], taken: int) -> Extent:
     """
     trained = of_trainer(frame)
     if trained is not None:
-        return Extent(*trained)
+        length, trainer = trained
+        return Extent(*length, trainer)
     around: List[_Turns] = []
     over_loader = may_end = inside = False
     try:

@@ -11,20 +11,20 @@ Length = Tuple[Optional[int], Optional[int], bool]
 """Epochs, batches, and whether a callback may end training sooner; None is unknown."""
 
 
-def of_trainer(frame: Optional[FrameType]) -> Optional[Length]:
-    """What the trainer says that called `frame`; None where no known one did."""
+def of_trainer(frame: Optional[FrameType]) -> Optional[Tuple[Length, str]]:
+    """What the trainer says that called `frame`, and whose it is; None where no known one did."""
     while frame is not None:
         if "self" in frame.f_code.co_varnames[:1]:
             owner = _owner(frame)
             for kind in type(owner).__mro__:
                 place = (kind.__module__, kind.__qualname__)
                 if place == ("transformers.trainer", "Trainer"):
-                    return _transformers(owner)
+                    return _transformers(owner), "transformers"
                 if place[1] == "_FitLoop" and place[0] in (
                     "lightning.pytorch.loops.fit_loop",
                     "pytorch_lightning.loops.fit_loop",
                 ):
-                    return _lightning(owner)
+                    return _lightning(owner), "lightning"
         frame = frame.f_back
     return None
 

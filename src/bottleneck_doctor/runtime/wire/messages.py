@@ -114,6 +114,8 @@ class Found:
     run_steps: Optional[int] = None
     """Epochs, or steps, that the program says it will train for in all; None where it does not say."""
     run_may_end_sooner: bool = False
+    trainer: str = ""
+    """Whose trainer runs the loop, `lightning` or `transformers`; "" where it is none of these, or not known."""
 
     @property
     def of_closure(self) -> bool:
