@@ -71,6 +71,7 @@ def test_what_a_framework_was_told(
     found = script.found()
     assert (found.run_epochs, found.run_steps) == (epochs, steps)
     assert found.run_may_end_sooner == (framework != "accelerate")
+    assert found.trainer == ("" if framework == "accelerate" else framework)
 
 
 def test_an_installed_package_that_is_the_program_has_lines_of_its_own(tmp_path: Path) -> None:
