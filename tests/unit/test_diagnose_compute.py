@@ -164,7 +164,6 @@ def test_batches_that_no_dataloader_makes_are_told_as_such() -> None:
     for other in (
         found(*passes, node("log", lightning + "loggers/csv_logs.py", 70, making)),
         found(*passes, fetched, node("log", lightning + "loggers/csv_logs.py", 70, count=90)),
-        found(node("Fetcher.__next__", lightning + "loops/fetchers.py", 61, making, *passes)),
     ):
         assert "next batch" not in other.sentence
         assert "loading" in other.sentence
