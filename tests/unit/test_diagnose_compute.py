@@ -35,6 +35,7 @@ from tests.unit.diagnosable import (
 from bottleneck_doctor.diagnose import diagnose
 from bottleneck_doctor.documents.report import (
     CallNode,
+    EpochPause,
     Finding,
     GarbageCollection,
     HotFunction,
@@ -167,6 +168,41 @@ def test_batches_that_no_dataloader_makes_are_told_as_such() -> None:
     ):
         assert "next batch" not in other.sentence
         assert "loading" in other.sentence
+
+
+def test_the_innermost_function_that_most_of_the_work_passes_through_is_named() -> None:
+    """A library that infers computes its loss in many small functions, below one that also makes the passes."""
+    pyro, torch = "/x/site-packages/pyro/", "/x/site-packages/torch/distributions/"
+    ends = [node(f"part_{number}", torch + "utils.py", number, count=6) for number in range(1, 9)]
+    score = node("log_prob", torch + "bernoulli.py", 120, *ends)
+    trace = node("get_trace", pyro + "trace.py", 60, score, node("sample", pyro + "primitives.py", 9, count=12))
+    own = replace(trace, name="mine", path=FILE, own=True)
+    evidence = healthy(phases=shares(between=0.5))
+
+    def told(*children: CallNode) -> str:
+        passes = node("backward", TORCH + "_tensor.py", 500, count=40)
+        step = node("step", pyro + "svi.py", 100, passes, *children)
+        sampling = replace(sampled(), trees={"main": node("main", "", 0, node("train", FILE, 50, step, own=True))})
+        found = finding("work-between-steps", profiled(evidence, sampling=sampling, lines=None))
+        assert found is not None
+        return found.sentence
+
+    assert "In 80 % of the stack samples of this work, `log_prob` (bernoulli.py) was running" in told(trace)
+    assert "`log_prob`" in told(own), "a function of the user's own is named by its line"
+    half = [node(f"rest_{number}", pyro + "rest.py", number, count=6) for number in range(1, 10)]
+    assert "`get_trace` (trace.py)" in told(trace, *half)
+    assert "was running" not in told(*half), "`step` makes the passes, too"
+
+
+def test_what_runs_between_epochs_is_not_what_steps_do() -> None:
+    """Stacks are sampled in pauses, too, where a library may collect garbage for as long as its steps take."""
+    collecting = node("train_epoch", "/x/site-packages/pykeen/loop.py", 493, count=90)
+    pause = EpochPause(seen=9, seconds=10.0, evaluation=0.0, saving=0.0, first_batch=0.0, rest=10.0)
+    for rest, named in ((10.0, False), (0.5, True)):
+        evidence = healthy(phases=shares(between=0.2), epoch_pause=replace(pause, seconds=rest, rest=rest), windows=[])
+        found = finding("work-between-steps", profiled(evidence, sampling=sampled(between=[collecting]), lines=None))
+        assert found is not None
+        assert ("train_epoch" in found.sentence) == named
 
 
 def test_what_is_not_explained_is_told_in_the_profile_s_own_words() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -37,6 +37,8 @@ LOOP_HEAD = re.compile(r"(async )?(for|while)\b")
 CALLED = re.compile(r"(\w+)\s*\(")
 DESCEND = 0.4
 """If a line calls a listed function that took this part of the line's time, the time went there."""
+MOST = 0.5
+"""Where samples end in many functions, one through which this part of them passes is named. Ours."""
 DOMINATES = 0.3
 """A line that takes this part of its function's time or more is named in the function's place."""
 
@@ -380,7 +382,7 @@ def _most_sampled(evidence: Evidence, found: list[tuple[tuple[CallNode, ...], in
 
 @dataclass(frozen=True)
 class Met:
-    """A function in which stack samples ended, and its share of the samples that were asked about."""
+    """A function that was running as stacks were sampled, and its share of the samples that were asked about."""
 
     name: str
     file: str
@@ -402,8 +404,11 @@ def met_in_loading(evidence: Evidence) -> Met | None:
 
 
 def met_between(evidence: Evidence) -> Met | None:
-    """The same for what the loop does between loading, the passes and the optimizer."""
-    return _met(_main_stacks(evidence, ("between",)))
+    """The same for what the loop does between loading, the passes and the optimizer. If samples end in many functions,
+    it is the innermost one through which most of them pass, and no pass."""
+    found = _main_stacks(evidence, ("between",))
+    passes = _main_stacks(evidence, ("forward", "backward", "optimizer"))
+    return _met(found) or _passed(found, {(each.name, each.path) for frames, _ in passes for each in frames})
 
 
 def _met(found: list[tuple[tuple[CallNode, ...], int]]) -> Met | None:
@@ -416,6 +421,22 @@ def _met(found: list[tuple[tuple[CallNode, ...], int]]) -> Met | None:
     share = most / sum(counts.values())
     # A function of the user's own is named by its line.
     return Met(name, path, share) if share >= DOMINATES and not own_path(path) else None
+
+
+def _passed(found: list[tuple[tuple[CallNode, ...], int]], elsewhere: Collection[tuple[str, str]]) -> Met | None:
+    """The innermost function of a library's through which most of these stacks pass, but none of `elsewhere`, by name
+    and file."""
+    whole, inner, names = sum(count for _, count in found), (0, 0), ("", "")
+    counts: Counter[tuple[str, str]] = Counter()
+    for frames, count in found:
+        for key in {(frame.name, frame.path) for frame in frames}:
+            counts[key] += count
+    for frames, _ in found:
+        for depth, frame in enumerate(frames):
+            key = frame.name, frame.path
+            if counts[key] >= MOST * whole and key not in elsewhere and not own_path(frame.path) and frame.path:
+                inner, names = max((inner, names), ((whole - counts[key], depth), key))
+    return Met(*names, counts[names] / whole) if names[1] else None
 
 
 def sampled_share(evidence: Evidence, kind: str) -> float | None:

@@ -47,7 +47,10 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     # Where the model is no module, the hottest line may well be its forward pass.
     hot = hottest_between(evidence) if evidence.found.has_root_module else None
-    if hot is not None and hot.share < PART:
+    # Stacks are sampled between epochs, too. If the loop works longer there than in its steps, they tell of that.
+    whole, pause = evidence.whole_epoch_seconds, evidence.pause
+    mostly_pauses = bool(whole and pause is not None and pause.rest / whole > between * evidence.in_steps)
+    if hot is not None and (hot.share < PART or (mostly_pauses and not hot.listed)):
         hot = None
     site = hot.site if hot is not None else None
     figures = {"between_share": between}
@@ -56,8 +59,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         figures["between_ms"] = between * evidence.step_ms
         each = f", {milliseconds(figures['between_ms'])} a step"
     # Samples and lines come from different windows, which may differ if training is uneven.
-    met = met_between(evidence) if hot is None or not hot.listed else None
-    made = making(evidence)
+    met = met_between(evidence) if not mostly_pauses and (hot is None or not hot.listed) else None
+    made = None if mostly_pauses else making(evidence)
     told = made if made is not None else met
     inside = told.sentence("this work") if told is not None else ""
     where = ""
