@@ -59,7 +59,7 @@ def test_garbage_collection_between_epochs_is_named_with_the_call_that_asks_for_
     asked = replace(pause(rest=10.0, evaluation=1.0), collecting=9.0, collected_at=place)
     found = finding("slow-epoch-turn", healthy(epoch_pause=asked, windows=[]))
     assert found is not None
-    assert "9.0 s collecting garbage (loop.py, line 493)" in found.sentence
+    assert "9.0 s collecting garbage at loop.py, line 493" in found.sentence
     assert found.site == place
     assert "gc.freeze()" in found.advice
     assert found.evidence["rest_seconds"] == pytest.approx(1.0)

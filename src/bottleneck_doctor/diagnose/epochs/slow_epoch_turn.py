@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._rule import CAUSE, LARGE, Rule, Statement, at
+from bottleneck_doctor.diagnose._rule import CAUSE, LARGE, Rule, Statement, place
 from bottleneck_doctor.diagnose.epochs._gradients import KEPT, WITHOUT_GRADIENTS, keeps_graphs
 from bottleneck_doctor.wording import words
 
@@ -40,7 +40,9 @@ def judge(evidence: Evidence) -> Statement | None:
     seconds["collecting"] = min(seen.collecting, seen.rest)  # What evaluation asks for belongs to it.
     seconds["rest"] -= seconds["collecting"]
     figures |= {f"{name}_seconds": value for name, value in seconds.items()}
-    parts = {**PARTS, "collecting": f"{PARTS['collecting']}{at(seen.collected_at)}"}
+    parts = dict(PARTS)
+    if seen.collected_at is not None:
+        parts["collecting"] = f"{PARTS['collecting']} at {place(seen.collected_at)}"
     if seen.in_mode > 0.5 * seen.rest:
         parts["rest"] = IN_MODE
     ranked = sorted(seconds, key=lambda name: -seconds[name])

@@ -178,7 +178,7 @@ def _asking(steps: Steps, title: str, original: Any, in_use: Callable[[], bool],
                     calls.note(title, place)
         return original(*args, **kwargs)
 
-    ASKING.add(call.__code__)
+    ASKING.add(call.__code__)  # type: ignore[attr-defined]
     call._doctor_asks = True  # type: ignore[attr-defined]
     return call
 
