@@ -33,6 +33,7 @@ from tests.unit.diagnosable import (
 )
 
 from bottleneck_doctor.diagnose import diagnose
+from bottleneck_doctor.diagnose._places import kind_of
 from bottleneck_doctor.documents.report import (
     CallNode,
     EpochPause,
@@ -192,6 +193,21 @@ def test_the_innermost_function_that_most_of_the_work_passes_through_is_named() 
     half = [node(f"rest_{number}", pyro + "rest.py", number, count=6) for number in range(1, 10)]
     assert "`get_trace` (trace.py)" in told(trace, *half)
     assert "was running" not in told(*half), "`step` makes the passes, too"
+
+
+@pytest.mark.parametrize(
+    ("calls", "kind"),
+    [
+        ([("step", "/x/site-packages/transformers/optimization.py")], "optimizer"),
+        ([("Closure.closure", "/x/site-packages/lightning/automatic.py"), ("loss", "/x/loss.py")], "between"),
+        ([("closure", FILE), ("_call_impl", TORCH + "nn/modules/module.py"), ("relu", "/x/relu.py")], "forward"),
+        ([("closure", FILE), ("Tensor.backward", TORCH + "_tensor.py")], "backward"),
+        ([("closure", FILE), ("wrapper", TORCH + "optim/optimizer.py")], "optimizer"),
+    ],
+)
+def test_what_an_optimizer_s_closure_does_is_not_the_optimizer_s_work(calls: list[tuple[str, str]], kind: str) -> None:
+    outer = ("main", FILE), ("Adam.step", TORCH + "optim/adam.py")
+    assert kind_of(tuple(node(name, path, 1) for name, path in (*outer, *calls))) == kind
 
 
 def test_what_runs_between_epochs_is_not_what_steps_do() -> None:

@@ -78,6 +78,9 @@ def kind_of(frames: tuple[CallNode, ...]) -> str:
         marker = next((name for part, name in MARKERS if part in path), "")
         if marker == "tensor":
             marker = "backward" if frame.name.endswith("backward") else ""
+        # What an optimizer calls, as Lightning has it do, is the training step itself.
+        if kind == "optimizer" and "closure" in frame.name.lower():
+            kind = "between"
         kind = marker or kind
     return kind
 
