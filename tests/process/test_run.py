@@ -16,6 +16,7 @@ from tests.process.driver import PRELUDE, wait_until, write
 
 from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import Exit
+from bottleneck_doctor.profiling.pyspy import find_tool
 
 pytestmark = pytest.mark.process
 
@@ -223,8 +224,10 @@ def test_script_that_does_not_train(tmp_path: Path, kind: str) -> None:
 
 
 def test_budget_that_set_up_uses_up(tmp_path: Path) -> None:
-    write(tmp_path, "import time\ntime.sleep(60)\n")
-    refused(tmp_path, "--budget", "5s", "train.py", exit_code=Exit.OUT_OF_TIME, slug="out-of-time")
+    write(tmp_path, "import time\ndef evaluate():\n    time.sleep(60)\nevaluate()\n")
+    done = refused(tmp_path, "--budget", "5s", "train.py", exit_code=Exit.OUT_OF_TIME, slug="out-of-time")
+    if find_tool() is not None:
+        assert "It was in `evaluate` (train.py:3), called at train.py:4." in done.stderr
 
 
 # -- interrupted -----------------------------------------------------------------------------------------------------

@@ -207,6 +207,7 @@ class Machine(Training):
             "run_queue": run_queue,
             "now": lambda: self.now,
             "sleep": self.sleep,
+            "stacks": lambda pid: [],
             "kernel_seconds": lambda pid: self.kernel * self.now,
             "free_bytes": lambda: self.free,
         }

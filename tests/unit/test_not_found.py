@@ -8,6 +8,7 @@ from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.examine import no_result
 from bottleneck_doctor.runtime.wire.messages import Ended
 from bottleneck_doctor.runtime.wire.seen import Counts
+from bottleneck_doctor.session.failure import Frame, Stack, whereabouts
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,27 @@ def test_time_that_ends_before_a_loop_is_found(seen: Counts | None, slug: str, t
 def test_more_budget_is_never_all_that_a_script_without_training_is_told() -> None:
     for seen in (None, Counts(), Counts(evaluated=40), Counts(batches=900)):
         assert "give the script that trains" in no_result.not_found(60, seen).next_step
+
+
+def test_it_is_said_where_the_script_was() -> None:
+    """As in programs that evaluate for minutes before their first step."""
+    frames = [
+        Frame("forward", "/lib/torch/linear.py", 9, own=False),
+        Frame("forward", "/home/ada/gpt.py", 84, own=True),
+        Frame("estimate_loss", "/home/ada/gpt.py", 56, own=True),
+        Frame("<module>", "/home/ada/gpt.py", 203, own=True),
+    ]
+    where = whereabouts([Stack(frames)])
+    assert where == "It was in `estimate_loss` (gpt.py:56), called at gpt.py:203."
+    error = no_result.not_found(600, Counts(), where)
+    assert where in error.sentence
+    assert "let it do less of it" in error.next_step
+    assert "--budget 30m" in error.next_step
+    assert whereabouts([Stack(frames[3:])]) == "It was at gpt.py:203."
+    assert whereabouts([Stack(frames[:1])]) == whereabouts([]) == ""
+    trained = no_result.not_found(60, Counts(batches=3, backwards=3, optimizer_steps=3), where)
+    assert where in trained.sentence
+    assert "less of it" not in trained.next_step
 
 
 @pytest.mark.parametrize(

@@ -318,9 +318,9 @@ class _Examination:
         ended = [self.starter.endings.get(record.number) is Ending.END for record in self.starter.records]
         if self.blocks is not None and (all(ended) or self.budget.left() > self.blocks.least_session()):
             return no_result.no_training(self.starter.farewell, "")
-        if self.blocks is None:
-            return no_result.not_found(self.budget.total or self.budget.elapsed(), self.starter.seen)
-        return no_result.out_of_time(self.budget.total or self.budget.elapsed())
+        if self.blocks is not None:
+            return no_result.out_of_time(self.budget.total or self.budget.elapsed())
+        return no_result.not_found(self.budget.total or self.budget.elapsed(), self.starter.seen, self.starter.stood)
 
     def _outcome(self) -> ExaminationOutcome:
         self.progress.stage("Writing the report")

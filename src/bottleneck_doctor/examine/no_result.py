@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from bottleneck_doctor.errors import DoctorError, Exit
@@ -99,13 +100,13 @@ def no_training(farewell: Ended | None, tail: str) -> DoctorError:
     )
 
 
-def not_found(spent: float, seen: Counts | None) -> DoctorError:
+def not_found(spent: float, seen: Counts | None, where: str = "") -> DoctorError:
     """The error that the time ended before a training loop was found. `seen`: what was seen by then; None if torch was
-    not imported."""
+    not imported. `where`: a sentence that says where the script stood."""
     after = f"after {spent:.0f} s"
     if seen is not None and seen.backwards and _is_no_loop(seen):
         return _no_loop(f"No training loop was found {after} ({_counted(seen)}).", seen, "")
-    longer = "give more time with --budget, such as --budget 10m"
+    longer = f"give more time with --budget, such as --budget {max(10, math.ceil(LONGER * spent / 60))}m"
     other = "Otherwise give the script that trains, with the arguments that make it train."
     if seen is None:
         so_far, advice = (
@@ -125,9 +126,19 @@ def not_found(spent: float, seen: Counts | None) -> DoctorError:
     else:
         so_far = f"doctor had seen {_counted(seen)}, as in an evaluation"
         advice = f"If the script trains after that, {longer}."
+    if where and (seen is None or not max(seen.backwards, seen.optimizer_steps)):
+        before = "If what it does there comes before training, such as an evaluation, let it do less of it"
+        advice = f"{before}, or {longer}."
     return DoctorError(
-        "out-of-time", f"The time ran out {after}. By then, {so_far}.", f"{advice} {other}".strip(), Exit.OUT_OF_TIME
+        "out-of-time",
+        f"The time ran out {after}. By then, {so_far}. {where}".strip(),
+        f"{advice} {other}".strip(),
+        Exit.OUT_OF_TIME,
     )
+
+
+LONGER = 3
+"""How many times as long as what was too short a user is told to wait."""
 
 
 MANY = 100

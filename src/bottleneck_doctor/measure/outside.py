@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from bottleneck_doctor.monitor import RunQueue, UsageWatch, memory
 from bottleneck_doctor.profiling.pyspy import PySpySampler
+from bottleneck_doctor.session import autopsy
+from bottleneck_doctor.session.failure import Stack
 from bottleneck_doctor.session.session import Session
 
 
@@ -31,11 +33,16 @@ class Outside:
     kernel_seconds: Callable[[int], float | None] = memory.kernel_seconds
     peak_bytes: Callable[[Iterable[int]], int | None] = memory.peak_bytes
     free_bytes: Callable[[], int | None] = memory.free_bytes
+    stacks: Callable[[int], list[Stack]] = autopsy.stacks
     worker_watch: Callable[[Iterable[int]], memory.WorkerWatch] = memory.WorkerWatch
 
     def memory_of(self, session: Session) -> int | None:
         """The most bytes that the training processes of a session have held; None if that can't be known."""
         return self.peak_bytes(_pids(session))
+
+    def stacks_of(self, session: Session) -> list[Stack]:
+        """Where the process stands that a session has started; empty if that can't be known."""
+        return [] if session.pid is None else self.stacks(session.pid)
 
     def workers_of(self, session: Session) -> memory.WorkerWatch:
         """A context that watches how much memory a session's loader workers have for themselves."""

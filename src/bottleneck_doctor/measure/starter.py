@@ -30,6 +30,7 @@ from bottleneck_doctor.runtime.wire.expected import Expected
 from bottleneck_doctor.runtime.wire.seen import Counts
 from bottleneck_doctor.session import launch
 from bottleneck_doctor.session.ending import Ending, SessionOver, ended
+from bottleneck_doctor.session.failure import whereabouts
 from bottleneck_doctor.session.session import Command, Session
 from bottleneck_doctor.system.progress import Progress
 
@@ -132,6 +133,8 @@ class Starter:
     farewell: messages.Ended | None = None
     seen: Counts | None = None
     """What was seen in the last process that has ended, even if it was not enough to find a loop."""
+    stood: str = ""
+    """The sentence that says where a process stood that had not come to its loop as the time for that was over."""
     fewest_steps: int | None = None
     """The fewest steps that a process made from its loop to the end of the script; None if none came to its end."""
     missing_ranks: set[int] = field(default_factory=set)
@@ -175,6 +178,8 @@ class Starter:
                 yield lives
             except OutOfTime:
                 _tell(lives, "the time was over")
+                for live in [live for live in lives if live.found is None][:1]:
+                    self.stood = whereabouts(self.outside.stacks_of(live.session))
                 raise
             except KeyboardInterrupt:
                 _tell(lives, "interrupted")

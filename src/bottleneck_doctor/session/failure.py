@@ -329,6 +329,16 @@ def standing(stacks: Sequence[Stack]) -> str:
     return f"The script was in {_place(main)}." if main is not None else ""
 
 
+def whereabouts(stacks: Sequence[Stack]) -> str:
+    """The sentence that says what a script was at that did not come to train, by its outermost functions; "" if that
+    was not seen."""
+    own = [frame for stack in stacks if not stack.worker for frame in reversed(stack.frames) if frame.own]
+    if not own:
+        return ""
+    outermost = site_text(os.path.basename(own[0].file), own[0].line)
+    return f"It was in {_place(own[1])}, called at {outermost}." if len(own) > 1 else f"It was at {outermost}."
+
+
 def _own_frame(stacks: Sequence[Stack]) -> Frame | None:
     """The innermost of the user's own functions on any of these stacks."""
     return next((frame for stack in stacks for frame in stack.frames if frame.own), None)
