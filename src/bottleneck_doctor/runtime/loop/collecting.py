@@ -43,7 +43,10 @@ class Collecting:
     def _told(self, moment: str, info: Dict[str, int]) -> None:
         if moment == "start":
             self._began = now()
-            self._caller = _caller(get_frame(1))
+            try:
+                self._caller = _caller(get_frame(1))
+            except ValueError:  # A thread of torch's that runs no Python can start it, too.
+                self._caller = ("", 0)
         elif self._began is not None:
             self._seen.append((self._caller, now() - self._began))
             self._began = None
