@@ -54,6 +54,7 @@ class Collecting:
 
 def _caller(frame: Any) -> Caller:
     """Where `gc.collect` was called, if the collector runs in the `frame` of what stands in its place."""
-    if frame.f_code not in ASKING or frame.f_back is None:
-        return ("", 0)
-    return frame.f_back.f_code.co_filename, frame.f_back.f_lineno
+    asked = frame.f_code in ASKING
+    while frame is not None and frame.f_code in ASKING:
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno) if asked and frame is not None else ("", 0)
