@@ -74,7 +74,7 @@ def test_nothing_is_watched_and_nothing_kept_beyond_a_pause() -> None:
 
 def test_many_lines_are_told_as_one() -> None:
     watched = Collecting()
-    code = "\n".join(["gc.collect()"] * (2 * MOST_CALLERS))
+    code = "\n".join(["gc.collect(0)"] * (2 * MOST_CALLERS))
     watched.begin()
     exec(compile(code, "many.py", "exec"), {"gc": gc})
     watched.end(counts=True)
