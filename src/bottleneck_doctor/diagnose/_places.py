@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import ClassVar
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.documents.report import CallNode, LineCost, LineListing, Site
@@ -390,6 +391,7 @@ class Met:
     name: str
     file: str
     share: float
+    did: ClassVar[str] = "was running"
 
     @property
     def text(self) -> str:
@@ -398,7 +400,7 @@ class Met:
 
     def sentence(self, of: str) -> str:
         """To go behind another sentence; `of`: what was being done when the samples were taken."""
-        return f" In {words.share_text(self.share)} of the stack samples of {of}, {self.text} was running."
+        return f" In {words.share_text(self.share)} of the stack samples of {of}, {self.text} {self.did}."
 
 
 def met_in_loading(evidence: Evidence) -> Met | None:

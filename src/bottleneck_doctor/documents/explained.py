@@ -84,6 +84,19 @@ class EpochPause:
     collecting: float = 0.0
     collected_at: Site | None = None
 
+    @property
+    def parts(self) -> dict[str, float]:
+        """Seconds by part, which exclude one another: garbage collection is taken out of the rest, unless evaluation
+        asked for it."""
+        collecting = min(self.collecting, self.rest)
+        return {
+            "evaluation": self.evaluation,
+            "saving": self.saving,
+            "first_batch": self.first_batch,
+            "collecting": collecting,
+            "rest": self.rest - collecting,
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class Interruption:

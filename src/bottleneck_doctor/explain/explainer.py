@@ -388,10 +388,7 @@ class Explainer:
             except Unreadable as error:
                 # What a window tells comes out of somebody else's process: the figures stand without it. Errors of our
                 # own are not caught: they would look like this, and nobody would look for them.
-                self.explanation.miss(
-                    slug="explanation-unreadable",
-                    sentence=f"The report lacks {PARTS[name]}, which could not be read: {error}.",
-                )
+                self.explanation.miss_unreadable(PARTS[name], error)
             self.busy = False
             self._tried.add(name)
 

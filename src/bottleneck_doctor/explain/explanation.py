@@ -106,15 +106,19 @@ class Explanation:
             for each in told:
                 check(each, PausesTold)
         except Unreadable as error:
-            self.miss(
-                slug="explanation-unreadable",
-                sentence=f"The report lacks what lies between epochs, which could not be read: {error}.",
-            )
+            self.miss_unreadable("what lies between epochs", error)
             return
         overheads = [window.turn_seconds for window in windows if window.label == BASELINE]
         known = [each for each in overheads if each is not None]
         self.epoch_pause = phases.epoch_pause(told, sum(known) / len(known) if known else None)
         self.interruption = phases.interruption(told)
+
+    def miss_unreadable(self, part: str, error: Unreadable) -> None:
+        """Say that what a process told could not be read."""
+        self.miss(
+            slug="explanation-unreadable",
+            sentence=f"The report lacks {part}, which could not be read: {error}.",
+        )
 
     def miss(self, *, slug: str, sentence: str) -> None:
         """Say that a part could not be had, once."""

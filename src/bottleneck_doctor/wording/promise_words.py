@@ -139,7 +139,7 @@ def confirmed_claim(setting: Setting, figure: Speedup, device: str, by: Confirme
 
 def unconfirmed(figure: Speedup, by: ConfirmedBy) -> str:
     """What the verdict adds to a promise of which the changed program may bring nothing."""
-    return f"{_ran(figure, by).removesuffix('.')}, so it may bring nothing."
+    return f"{_ran(figure, by)}, so it may bring nothing."
 
 
 def same_losses(steps: int) -> str:
@@ -169,7 +169,7 @@ def refused(setting: Setting, confirmation: Confirmation, device: str) -> str:
 
 def agrees(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:
     """What the program with the change made says, where it is as was promised."""
-    return f"{_ran(figure, by)} {_promised(promised)}, which agrees."
+    return f"{_ran(figure, by)}. {_promised(promised)}, which agrees."
 
 
 def differs(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:
@@ -182,7 +182,7 @@ def differs(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:
 
 def unclear(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:
     """The same where it may or may not be faster."""
-    return f"{_ran(figure, by)} {_promised(promised)}. Its processes differ too much to confirm that or to deny it."
+    return f"{_ran(figure, by)}. {_promised(promised)}. Its processes differ too much to confirm that or to deny it."
 
 
 def refuted(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:
@@ -219,11 +219,11 @@ def in_pairs(figure: Speedup, what: str) -> str:
 
 
 def _ran(figure: Speedup, by: ConfirmedBy) -> str:
-    return f"{CHANGED[by].capitalize()}, the program ran {in_pairs(figure, 'as fast')}."
+    return f"{CHANGED[by].capitalize()}, the program ran {in_pairs(figure, 'as fast')}"
 
 
 def _apart(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:
-    return f"{_ran(figure, by)} {_promised(promised)}, and chance hardly explains the difference."
+    return f"{_ran(figure, by)}. {_promised(promised)}, and chance hardly explains the difference."
 
 
 def _promised(promised: Speedup) -> str:

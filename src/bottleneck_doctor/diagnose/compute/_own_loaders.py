@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import PurePath
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._places import kind_of, stacks
+from bottleneck_doctor.diagnose._places import Met, kind_of, stacks
 from bottleneck_doctor.documents.report import CallNode
-from bottleneck_doctor.wording import words
 
 MOST = 0.5
 """Making batches takes this part of the work between the passes or more: then that is what this work is. Ours."""
@@ -20,21 +17,10 @@ ITERATES = ("__next__", "__iter__")
 """What Python calls where a loop asks for its next batch."""
 
 
-@dataclass(frozen=True)
-class Making:
-    """The outermost function beyond the loop's own library that makes batches, and its share of the samples of work
-    between the passes."""
+class Making(Met):
+    """The outermost function beyond the loop's own library that makes batches."""
 
-    name: str
-    file: str
-    share: float
-
-    def sentence(self, of: str) -> str:
-        """To go behind another sentence; `of`: what was being done when the samples were taken."""
-        return (
-            f" In {words.share_text(self.share)} of the stack samples of {of}, `{self.name}` "
-            f"({PurePath(self.file).name}) made the next batch, without a DataLoader of torch's."
-        )
+    did = "made the next batch, without a DataLoader of torch's"
 
 
 def making(evidence: Evidence) -> Making | None:
@@ -45,8 +31,9 @@ def making(evidence: Evidence) -> Making | None:
         return None
     kinds: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for frames, count in stacks(tree):
+        kind = kind_of(frames)
         for frame in frames:
-            kinds[id(frame)][kind_of(frames)] += count
+            kinds[id(frame)][kind] += count
     whole = kinds[id(tree)]["between"]
     loop, top = _outermost(tree, kinds)
     if top is None or kinds[id(top)]["between"] < MOST * whole or top.name.rpartition(".")[2] not in ITERATES:

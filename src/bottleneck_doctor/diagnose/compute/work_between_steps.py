@@ -59,10 +59,9 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         figures["between_ms"] = between * evidence.step_ms
         each = f", {milliseconds(figures['between_ms'])} a step"
     # Samples and lines come from different windows, which may differ if training is uneven.
-    met = met_between(evidence) if not mostly_pauses and (hot is None or not hot.listed) else None
     made = None if mostly_pauses else making(evidence)
-    told = made if made is not None else met
-    inside = told.sentence("this work") if told is not None else ""
+    met = met_between(evidence) if made is None and not mostly_pauses and (hot is None or not hot.listed) else made
+    inside = met.sentence("this work") if met is not None else ""
     where = ""
     if hot is not None:
         where = f" {'Most' if hot.share > 0.5 else 'The largest part'} of this work is done at {place(site)}."

@@ -36,9 +36,7 @@ def judge(evidence: Evidence) -> Statement | None:
     if share < LARGE:
         return None
     figures = {"pause_share": share, "pause_seconds": pause, "epoch_seconds": epoch}
-    seconds = {name: getattr(seen, name) for name in PARTS}
-    seconds["collecting"] = min(seen.collecting, seen.rest)  # What evaluation asks for belongs to it.
-    seconds["rest"] -= seconds["collecting"]
+    seconds = seen.parts
     figures |= {f"{name}_seconds": value for name, value in seconds.items()}
     parts = dict(PARTS)
     if seen.collected_at is not None:

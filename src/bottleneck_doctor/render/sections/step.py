@@ -148,9 +148,7 @@ def _step_facts(steps: StepTimes) -> list[Fact]:
 def _pause(pause: EpochPause | None) -> Pause | None:
     if pause is None or not pause.seen or not math.isfinite(pause.seconds):
         return None
-    values = {key: value for key, value in asdict(pause).items() if key in PAUSE_PARTS}
-    values["collecting"] = min(pause.collecting, pause.rest)
-    values["rest"] -= values["collecting"]
+    values = pause.parts
     parts = [(key.replace("_", "-"), name, values[key]) for key, name in PAUSE_PARTS.items()]
     said = ", ".join(f"{name} {words.duration_text(seconds)}" for _, name, seconds in parts)
     bar = bars.stacked_bar({f"pause-{key}": seconds for key, _, seconds in parts}, f"Between two epochs: {said}")
