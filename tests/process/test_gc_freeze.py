@@ -26,7 +26,8 @@ for epoch in range(4):
         young = [[number] for number in range(4000)]
         gc.collect(2)
         note("state", [gc.get_threshold()[0], gc.get_freeze_count() > 200000, gc.isenabled()])
-note("left", [gc.get_threshold() == state[0], len(gc.callbacks)])
+        note("callbacks", len(gc.callbacks))  # After an epoch, doctor looks how long the collector runs.
+note("left", gc.get_threshold() == state[0])
 """
 )
 
@@ -58,4 +59,34 @@ def test_a_collector_that_takes_long_is_seen_and_frozen_in_a_window(guest: Start
     assert states[:begun] == [usual] * begun
     assert states[begun:ended] == [[50000, True, True]] * (ended - begun)
     assert states[ended:] == [usual] * (len(states) - ended)
-    assert script.notes("left") == [[True, 0]]
+    assert script.notes("left") == [True]
+    assert script.notes("callbacks")[-1] == 0
+
+
+BETWEEN_EPOCHS = (
+    "import gc\n"
+    + PRELUDE
+    + """
+kept = [[number] for number in range(400000)]
+loader = DataLoader(Rows(80), batch_size=4)
+for epoch in range(40):
+    for batch in loader:
+        optimizer.zero_grad()
+        model(batch[0]).mean().backward()
+        optimizer.step()
+    gc.collect()
+"""
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [{"lead_in": 2, "steps": 60}, {"lead_in": 1, "epochs": 3}], ids=["steps", "epochs"])
+def test_a_window_tells_what_the_collector_takes_between_its_epochs(guest: StartGuest, size: dict[str, int]) -> None:
+    script = guest(BETWEEN_EPOCHS)
+    script.found()
+    before, frozen, after = (script.window(setting, **size) for setting in ({}, {"gc_freeze": 50_000}, {}))
+    # The first of them may begin within an epoch.
+    assert all(each.turns in (3, 4) for each in (before, frozen, after))
+    for each in (before, after):
+        assert each.turns_collecting > 5 * frozen.turns_collecting
+    assert script.run_out().code == 0

@@ -383,6 +383,34 @@ def test_windows_of_whole_epochs_hold_their_starts_already() -> None:
     assert pairing.baseline_epoch_overhead(windows) is None
 
 
+FROZEN = {"gc_freeze": 50_000}
+
+
+@pytest.mark.parametrize("whole", [0, 2])
+def test_what_the_collector_takes_between_epochs_is_a_part_of_them(whole: int) -> None:
+    """Epochs of 1 s, with 0.5 s of collecting after each, or 0.1 s once all is frozen."""
+    before = {"turns": 2, "turns_collecting": 1.0, "whole_epochs": whole}
+    windows = [
+        window(at=0, **before),
+        window("frozen", at=5, setting=FROZEN, turns=4, turns_collecting=0.4, whole_epochs=whole),
+        window("fast", at=8, seconds=0.5, **before),
+        window(at=10, **before),
+    ]
+    assert ratios(windows, "frozen", 10) == pytest.approx([1.5 / 1.1])
+    assert ratios(windows, "fast", 10) == pytest.approx([1.5 / 1.0])
+    assert ratios(windows, "frozen", None) == pytest.approx([1.0])
+    assert pairing.collecting_a_turn(windows) == pytest.approx(0.5)
+
+
+def test_a_setting_between_whose_epochs_nobody_looked_collects_as_the_training_does() -> None:
+    windows = [
+        window(at=0, turns=1, turns_collecting=0.5),
+        window("frozen", at=5, setting=FROZEN, seconds=0.5),
+        window(at=10),
+    ]
+    assert ratios(windows, "frozen", 10) == pytest.approx([1.5 / 1.0])
+
+
 def test_loader_only_windows_promise_no_epochs() -> None:
     windows = [window(at=0, turn_seconds=1.0), window("only", seconds=0.25, at=5, mode="loader_only")]
     assert ratios(windows, "only", 10) == pytest.approx([4.0])

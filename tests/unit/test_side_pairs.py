@@ -28,6 +28,22 @@ def ratio(base: SideSample, head: SideSample) -> float:
     return math.exp(PairSample(number=1, base=base, head=head).ratio().log)
 
 
+def collecting(sample: SideSample, seconds: float) -> SideSample:
+    """The same process, in whose windows the garbage collector runs for so long between two epochs."""
+    windows = [replace(window, turns=2, turns_collecting=2 * seconds) for window in sample.windows]
+    return replace(sample, windows=windows)
+
+
+def test_what_the_collector_takes_between_epochs_counts_where_both_sides_show_it() -> None:
+    """Epochs of 100 steps of 0.1 s, with 10 s of collecting after each, or 1 s."""
+    base, head = side(0.1), side(0.1)
+    assert ratio(collecting(base, 10.0), collecting(head, 1.0)) == pytest.approx(11 / 20)
+    assert ratio(collecting(base, 10.0), head) == pytest.approx(1.0)
+    assert ratio(base, collecting(head, 1.0)) == pytest.approx(1.0)
+    unknown = [collecting(side(0.1, epoch=None), seconds) for seconds in (10.0, 1.0)]
+    assert ratio(*unknown) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("place", range(ROUNDS))
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_round_that_a_passing_neighbour_disturbed_does_not_count(place: int, which: int) -> None:

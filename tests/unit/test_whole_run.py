@@ -38,6 +38,15 @@ def test_windows_of_whole_epochs_hold_the_starts_of_epochs() -> None:
     assert run.training == pytest.approx(2000 * 0.1)
 
 
+def test_what_is_collected_between_epochs_gets_faster_as_the_promise_says() -> None:
+    evidence = long_run(run_epochs=20)
+    evidence = replace(evidence, windows=[window(each, turns=2, turns_collecting=0.3) for each in range(3)])
+    run = whole_run(evidence)
+    assert run is not None
+    assert run.training == pytest.approx(2000 * 0.1 + 20 * (0.1 + 0.15))
+    assert run.between == pytest.approx(20 * (2.0 - 0.15))
+
+
 def test_a_program_that_counts_steps() -> None:
     run = whole_run(long_run(run_steps=1050, run_may_end_sooner=True))
     assert run is not None

@@ -22,13 +22,16 @@ def whole_run(evidence: Evidence) -> WholeRun | None:
     turns = 0.0 if timed_whole else ends * max(0.0, baseline.epoch_turn_seconds or 0.0)
     pause = evidence.pause
     between = None
+    # What the collector takes between epochs is a part of what is promised to get faster.
+    collecting = 0.0
     if ends and pause is not None and pause.seen > 0:
-        between = ends * (pause.evaluation + pause.saving + pause.rest)
+        collecting = evidence.collecting_a_turn
+        between = ends * max(0.0, pause.evaluation + pause.saving + pause.rest - collecting)
     return WholeRun(
         epochs=found.run_epochs,
         steps=steps,
         start=start,
-        training=steps * baseline.step_ms / 1000 + turns,
+        training=steps * baseline.step_ms / 1000 + turns + ends * collecting,
         between=between,
         may_end_sooner=found.run_may_end_sooner,
         evaluations=steps * evidence.evaluating_seconds,

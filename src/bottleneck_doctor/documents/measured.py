@@ -207,3 +207,9 @@ class Window:
     elements: int | None = None
     """Elements of the tensors in the batches of its timed part, of all ranks together. None where nobody counts them,
     and in reports of earlier releases."""
+
+    turns: int = 0
+    """Epochs that ended in it, and were followed by the next one in it. 0 in reports of earlier releases."""
+
+    turns_collecting: float = 0.0
+    """For how long Python's garbage collector ran between these epochs, in seconds."""

@@ -202,10 +202,9 @@ class Blocks:
             if not fitting:
                 break
             self._run_block(live, fitting)
-            self.selection.ladder.heed_losses(self._measured, self.selection.candidates)
+            self.selection.heed_windows()
             if scarce:
                 self.selection.heed_ceilings()
-            self.selection.heed_waits()
             if exploring:
                 self._fitting.heed_noise()
             if not self.selection.chosen_after and (self.selection.explored() or self._fitting.has_chosen()):

@@ -9,7 +9,7 @@ from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.labels import key_of
 from bottleneck_doctor.documents.report import Risk, Setting, Speedup, Window
 from bottleneck_doctor.examine.settling import Settling
-from bottleneck_doctor.fixes import Fix
+from bottleneck_doctor.fixes import Fix, Offer
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.statistics import speedups
@@ -40,6 +40,13 @@ class Candidate:
     """Why windows of a setting failed, by key."""
     idle: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The knobs of a setting that took no effect, by key."""
+
+    def take(self, offer: Offer) -> None:
+        """Try what the fix offers."""
+        self.refusal = ""
+        self.settings = [dict(setting) for setting in offer.settings]
+        self.with_workers, self.sweep, self.of_kernel = offer.with_workers, offer.sweep, offer.of_kernel
+        self.offered_risk = offer.risk
 
     @property
     def risk(self) -> Risk:

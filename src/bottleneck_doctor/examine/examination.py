@@ -79,7 +79,7 @@ class _Examination:
         self.times_apart = 0
         self.blocks: Blocks | None = None
         """Known once the loop is found."""
-        self._tried: frozenset[str] | None = None
+        self._tried: frozenset[str] = frozenset()
         self.explainer: Explainer | None = None
 
     def _new_budget(self) -> Budget:
@@ -186,7 +186,7 @@ class _Examination:
             protector=self.protector,
             launched=bool(start.launcher),
             listen=start.listen,
-            tries=self._tried,
+            tries=None if self.blocks is None else self._tried | knobs_tried(self.blocks.selection.candidates),
         )
 
     def _patience(self) -> float:

@@ -25,6 +25,7 @@ from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.measure.supply import HARDLY, Supply
+from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.wording import words
 
 CLEARLY_LOSING = 0.93
@@ -88,6 +89,31 @@ def _with_failures(candidate: Candidate, measured: Measurements) -> Candidate:
     )
 
 
+def _candidate(fix: Fix, found: Found, only: frozenset[str], skip: frozenset[str]) -> Candidate:
+    candidate = Candidate(fix)
+    if fix.id in skip or (only and fix.id not in only):
+        candidate.refusal = "left out on request"
+        return candidate
+    proposal = fix.proposed(found, named=fix.id in only)
+    if isinstance(proposal, NotApplicable):
+        candidate.refusal = proposal.reason
+    else:
+        candidate.take(proposal)
+    return candidate
+
+
+def _reconsider(candidates: Sequence[Candidate], measured: Measurements) -> None:
+    """Offer the fixes that the loop as found gave no reason for, if what lies between epochs does."""
+    share = measured.collecting_share()
+    for candidate in candidates:
+        again, refused = candidate.fix.propose_between, candidate.fix.propose(measured.found)
+        if again is None or not isinstance(refused, NotApplicable) or candidate.refusal != refused.reason:
+            continue
+        offer = again(measured.found, share)
+        if not isinstance(offer, NotApplicable):
+            candidate.take(offer)
+
+
 def knobs_tried(candidates: Sequence[Candidate]) -> frozenset[str]:
     """Names of the knobs that windows of these candidates may have."""
     return frozenset(name for each in candidates for setting in each.settings for name in setting)
@@ -111,27 +137,11 @@ class Selection:
         """Why no ceiling has to be measured; "" if ceilings have to be measured."""
         self._chosen_workers: int | None = None
         self._insist = bool(only)
-        self._all = [self._candidate(fix, only, skip) for fix in catalogue()]
+        self._all = [_candidate(fix, self.found, only, skip) for fix in catalogue()]
         self.candidates = [each for each in self._all if not each.starts]
         """Candidates whose settings can be switched while a process trains."""
         self.beside = [each for each in self._all if each.starts]
         """Candidates whose settings have to be set when a process starts. They are measured by pairs of processes."""
-
-    def _candidate(self, fix: Fix, only: frozenset[str], skip: frozenset[str]) -> Candidate:
-        candidate = Candidate(fix)
-        if fix.id in skip or (only and fix.id not in only):
-            candidate.refusal = "left out on request"
-            return candidate
-        proposal = fix.proposed(self.found, named=fix.id in only)
-        if isinstance(proposal, NotApplicable):
-            candidate.refusal = proposal.reason
-        else:
-            candidate.settings = [dict(setting) for setting in proposal.settings]
-            candidate.with_workers = proposal.with_workers
-            candidate.sweep = proposal.sweep
-            candidate.of_kernel = proposal.of_kernel
-            candidate.offered_risk = proposal.risk
-        return candidate
 
     def to_start(self) -> list[Setting]:
         """Settings that have to be set when a process starts, and that may pay."""
@@ -204,6 +214,12 @@ class Selection:
             if candidate.fix.target == target and candidate.settings and not ladder.pays(candidate, speeds):
                 candidate.settings = []
                 candidate.refusal = f"{TOO_LITTLE}: {why}"
+
+    def heed_windows(self) -> None:
+        """Heed what the windows of a block have shown."""
+        self.ladder.heed_losses(self.measured, self.candidates)
+        self.heed_waits()
+        _reconsider(self.candidates, self.measured)
 
     def heed_waits(self) -> None:
         """Drop numbers of workers that can't be faster than one of those measured."""

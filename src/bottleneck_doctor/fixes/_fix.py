@@ -66,6 +66,9 @@ class Fix:
     acts_on: tuple[Part, ...] = ()
     undoes: tuple[str, ...] = ()
     """Ids of fixes that are on already where this one applies. What it costs is what they are worth."""
+    propose_between: Callable[[Found, float], Offer | NotApplicable] | None = field(default=None, repr=False)
+    """As `propose`, once windows have shown which part of the time, 0 to 1, Python's garbage collector runs between
+    epochs. None for a fix that does not act on that."""
 
     def order_on(self, device: str) -> int:
         """Its place among others where the model computes on this device."""

@@ -12,6 +12,11 @@ LEAST = 0.02
 
 
 def propose(found: Found) -> Offer | NotApplicable:
+    return propose_between(found, 0.0)
+
+
+def propose_between(found: Found, between: float) -> Offer | NotApplicable:
+    """`between`: the part of the time in which the collector runs between epochs; they come after the loop is found."""
     if gc_freeze.is_off(found):
         return NotApplicable("already on: the script has switched Python's garbage collector off")
     if gc_freeze.is_frozen(found):
@@ -19,7 +24,7 @@ def propose(found: Found) -> Offer | NotApplicable:
     share = gc_freeze.collecting(found)
     if share is None:
         return NotApplicable("how long Python's garbage collector takes was not measured")
-    if share < LEAST:
+    if max(share, between) < LEAST:
         return NotApplicable(
             f"Python's garbage collector took only {words.share_text(share)} of the time until the loop was found"
         )
@@ -42,5 +47,6 @@ FIX = Fix(
     ),
     target="compute",
     propose=propose,
+    propose_between=propose_between,
     order=46,
 )

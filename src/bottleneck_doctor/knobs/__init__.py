@@ -143,6 +143,11 @@ def shrinking(setting: Setting) -> Setting:
     return {each.name: setting[each.name] for each in knobs_of(setting) if each.shrinks}
 
 
+def of_collector(setting: Setting) -> Setting:
+    """The part of a setting that changes when Python's garbage collector runs, or what it goes through."""
+    return {each.name: setting[each.name] for each in knobs_of(setting) if each.collects}
+
+
 def resizes(setting: Setting) -> bool:
     """Whether batches of other sizes are what the setting is tried for."""
     return any(each.resizes and setting[each.name] for each in knobs_of(setting))

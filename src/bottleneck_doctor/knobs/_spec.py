@@ -87,6 +87,8 @@ class KnobSpec:
     """What a value makes of how batches are made."""
     shares_cores: bool = False
     """Whether what a value is worth depends on how many cores other programs leave to the training."""
+    collects: bool = False
+    """Whether it changes when Python's garbage collector runs, or what it goes through."""
     in_part: bool = False
     """Whether windows with it train on a part of the data, so that their losses are not those of a user's training."""
     prepares: Callable[[Found], Preparation | None] = _nothing_first

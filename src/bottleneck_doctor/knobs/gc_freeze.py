@@ -36,5 +36,6 @@ def _seen(found: Found) -> dict[str, object]:
 KNOB = KnobSpec(
     name=NAME,
     layer="process",
+    collects=True,
     edit=BeforeLoop(("gc.collect()", "gc.freeze()", "gc.set_threshold({value})"), imports="gc"),
 )

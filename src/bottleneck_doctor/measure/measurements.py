@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from bottleneck_doctor.documents.labels import BASELINE
@@ -38,6 +39,19 @@ class Measurements:
     def speeds(self) -> dict[str, float]:
         """Rough speed of each setting relative to the baseline, by key."""
         return pairing.quick_speeds(self.windows, self.epoch_batches)
+
+    def collecting_share(self) -> float:
+        """The part of the time of the training as written, 0 to 1, in which Python's garbage collector runs between
+        epochs; 0 where windows did not show it."""
+        collecting = pairing.collecting_a_turn(self.windows)
+        costs = [
+            pairing.step_cost(each, pairing.samples_per_step(self.windows))
+            for each in self.windows
+            if pairing.usable(each) and each.label == BASELINE
+        ]
+        if not collecting or not self.epoch_batches or not costs:
+            return 0.0
+        return collecting / (collecting + self.epoch_batches * fmean(costs))
 
     def tried(self) -> dict[str, Setting]:
         """The settings that a user may choose and that were measured, by key, but for those that are ruled out."""

@@ -1,10 +1,11 @@
 """From windows to comparable numbers: each window is paired with the baseline windows around it.
 
 Pure. Windows as measured come in, log ratios for `statistics.speedups` go out. Every pair has two ratios: the *steady*
-one counts steps alone; the *promised* one adds what an epoch's start and end cost, at the real epoch length. The
-baseline is worked out for the load of other programs that the window met (`statistics.neighbours`), and for the size of
-its batches, where rows of different lengths are put together (`statistics.covariates`). Pairs beside a program that was
-there for a smaller part of the examination can be left out (`undisturbed`).
+one counts steps alone; the *promised* one adds what an epoch's start and end cost, at the real epoch length, and how
+long Python's garbage collector runs between two epochs. The baseline is worked out for the load of other programs that
+the window met (`statistics.neighbours`), and for the size of its batches, where rows of different lengths are put
+together (`statistics.covariates`). Pairs beside a program that was there for a smaller part of the examination can be
+left out (`undisturbed`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from statistics import fmean
 
 from bottleneck_doctor.documents.labels import BASELINE, CONTROL
 from bottleneck_doctor.documents.report import Setting, Window
-from bottleneck_doctor.knobs import of_layer, resizes
+from bottleneck_doctor.knobs import of_collector, of_layer, resizes
 from bottleneck_doctor.statistics import neighbours
 from bottleneck_doctor.statistics.covariates import Seen, slopes
 from bottleneck_doctor.statistics.speedups import (
@@ -193,6 +194,7 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
     per_step = samples_per_step(counted)
     # What starting workers costs is known before a process is warm, and later they may go on from window to window.
     overheads = _epoch_overheads([each for each in windows if each.status in ("ok", "discarded")])
+    collecting = _collecting(windows)
     covariates = _Covariates(windows, per_step)
     made: list[Pair] = []
     for session in sorted({window.session for window in counted}):
@@ -211,7 +213,8 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
             alone = [step_cost(each, per_step) / math.exp(more) for each, more in zip(around, added, strict=True)]
             return baseline_at([middle(each) for each in around], alone, middle(window)) * math.exp(here)
 
-        own_overhead = overheads.get((session, _loader_part({})), overheads.get((None, _loader_part({})), 0.0))
+        own_overhead = _known(overheads, session, _loader_part({}), 0.0)
+        own_collecting = _known(collecting, session, _collector_part({}), 0.0)
         for window in baseline[1:-1]:
             around = beside(window)
             ratio = math.log(base_for(window, around) / step_cost(window, per_step))
@@ -224,13 +227,14 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
             base = base_for(window, around)
             steady = math.log(base / cost)
             promised = steady
-            if window.mode == "timed" and not window.whole_epochs and epoch_batches:
-                part = _loader_part(window.setting)
-                overhead = overheads.get((session, part), overheads.get((None, part), own_overhead))
-                lowest = -0.5 * epoch_batches * min(base, cost)
-                promised = promised_log_ratio(
-                    epoch_batches, base, max(lowest, own_overhead), cost, max(lowest, overhead)
-                )
+            if window.mode == "timed" and epoch_batches:
+                turn, own_turn = 0.0, 0.0
+                if not window.whole_epochs:
+                    lowest = -0.5 * epoch_batches * min(base, cost)
+                    turn = max(lowest, _known(overheads, session, _loader_part(window.setting), own_overhead))
+                    own_turn = max(lowest, own_overhead)
+                turn += _known(collecting, session, _collector_part(window.setting), own_collecting)
+                promised = promised_log_ratio(epoch_batches, base, own_turn + own_collecting, cost, turn)
             load = _load_of_pair(window, around)
             made.append(Pair(window.label, session, window.block, promised, steady, load))
     return made
@@ -274,16 +278,46 @@ def quick_speeds(windows: Sequence[Window], epoch_batches: int | None) -> dict[s
     return {key: math.exp(fmean(values)) for key, values in by_key.items()}
 
 
-def _loader_part(setting: Setting) -> tuple[tuple[str, object], ...]:
+Part = tuple[tuple[str, object], ...]
+"""The knobs of a setting on which a cost depends, with their values."""
+Costs = dict[tuple[int | None, Part], float]
+"""Seconds an epoch, by session and part of the setting; with None for a session, the mean of all."""
+
+
+def _loader_part(setting: Setting) -> Part:
     return tuple(sorted(of_layer(setting, "loader").items()))
 
 
-def _epoch_overheads(windows: Sequence[Window]) -> dict[tuple[int | None, tuple[tuple[str, object], ...]], float]:
+def _collector_part(setting: Setting) -> Part:
+    return tuple(sorted(of_collector(setting).items()))
+
+
+def _known(costs: Costs, session: int, part: Part, otherwise: float) -> float:
+    return costs.get((session, part), costs.get((None, part), otherwise))
+
+
+def _collecting(windows: Iterable[Window]) -> Costs:
+    """How long Python's garbage collector runs between two epochs under each set-up of it: means over all such times.
+
+    It is a part of what an epoch costs, since a setting can act on it.
+    """
+    turns: dict[tuple[int | None, Part], int] = defaultdict(int)
+    seconds: dict[tuple[int | None, Part], float] = defaultdict(float)
+    for window in windows:
+        if window.turns and window.status in ("ok", "discarded"):
+            for session in (window.session, None):
+                key = session, _collector_part(window.setting)
+                turns[key] += window.turns
+                seconds[key] += window.turns_collecting
+    return {key: seconds[key] / number for key, number in turns.items()}
+
+
+def _epoch_overheads(windows: Sequence[Window]) -> Costs:
     """What starting an epoch costs under each set-up of the loader, in seconds: the mean of each session, and over all.
 
     Some figures may be below 0 by chance. They stay as they are, since means of figures cut off at 0 would be too high.
     """
-    seen: dict[tuple[int | None, tuple[tuple[str, object], ...]], list[float]] = defaultdict(list)
+    seen: dict[tuple[int | None, Part], list[float]] = defaultdict(list)
     for window in windows:
         if window.turn_seconds is None or window.whole_epochs:
             continue
@@ -296,6 +330,12 @@ def _epoch_overheads(windows: Sequence[Window]) -> dict[tuple[int | None, tuple[
 def observations(made: Iterable[Pair], *, steady: bool = False) -> list[Observation]:
     """Pairs in the form that the statistics take."""
     return [Observation(pair.session, pair.block, pair.key, pair.steady if steady else pair.promised) for pair in made]
+
+
+def collecting_a_turn(windows: Iterable[Window]) -> float | None:
+    """Mean seconds that Python's garbage collector runs between two epochs of the training as written; None if no
+    window of it held the end of one epoch and the start of the next."""
+    return _collecting(windows).get((None, _collector_part({})))
 
 
 def wait_share(windows: Iterable[Window]) -> float | None:

@@ -61,14 +61,18 @@ class SideSample:
         # Only the mean is cut off at 0: before that, random differences in both directions have to cancel.
         return max(0.0, fmean(known)) if known else None
 
+    def collecting(self) -> float | None:
+        """Seconds that Python's garbage collector runs between two epochs; None if no window showed it."""
+        return ev.collecting_a_turn(self.windows)
+
     @property
     def knows_epoch_overhead(self) -> bool:
         """Whether it is known what an epoch's start and end add to a step."""
         return bool(self.epoch_overhead() is not None and self.epoch_batches)
 
-    def costs(self, per_step: float | None, *, overhead: bool = True) -> dict[int, float]:
+    def costs(self, per_step: float | None, *, overhead: bool = True, collecting: bool = False) -> dict[int, float]:
         """Seconds that a step of the user's loop takes, by round. `overhead`: include the starts and ends of epochs, if
-        they are known.
+        they are known. `collecting`: and the garbage collector's time between epochs.
 
         `per_step`: how many samples a step holds; None: as many as this side's own steps.
         """
@@ -76,8 +80,9 @@ class SideSample:
         size = own if per_step is None else per_step
         usable = [window for window in self.windows if ev.usable(window)]
         steps = {window.block: ev.step_cost(window, size) for window in usable}
-        seconds = self.epoch_overhead()
-        if seconds is None or not self.epoch_batches or not steps or not overhead:
+        seconds = (self.epoch_overhead() or 0.0) if overhead else 0.0
+        seconds += (self.collecting() or 0.0) if collecting else 0.0
+        if not self.epoch_batches or not steps:
             return steps
         share = seconds / self.epoch_batches * size / own
         return {number: cost + share for number, cost in steps.items()}
@@ -138,15 +143,17 @@ class PairSample:
 
     def rounds(self) -> list[tuple[float, float]]:
         """Seconds that a step cost on the base and on the head in each round. If both loops take samples, both steps
-        have the size of the base's. The starts and ends of epochs are included, unless they are known for one side
-        only."""
+        have the size of the base's. The starts and ends of epochs are included, and the garbage collector's time
+        between them, unless they are known for one side only."""
         costs = self._costs()
         return [(costs[0][number], costs[1][number]) for number in self._numbers()]
 
     def _costs(self) -> tuple[dict[int, float], dict[int, float]]:
         per_step = self.base.per_step() if self.base.has_loader and self.head.has_loader else None
         both = not self.one_side_knows_overhead
-        return self.base.costs(per_step, overhead=both), self.head.costs(per_step, overhead=both)
+        collecting = all(side.collecting() is not None and side.epoch_batches for side in (self.base, self.head))
+        base, head = (side.costs(per_step, overhead=both, collecting=collecting) for side in (self.base, self.head))
+        return base, head
 
     def _numbers(self) -> list[int]:
         """The rounds in which both sides have a window, without those that a passing neighbour disturbed, if enough are

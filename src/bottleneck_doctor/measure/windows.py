@@ -54,6 +54,8 @@ def kept(session: int, block: int, each: Probe, done: messages.WindowDone, runna
         loss=_loss(done.losses),
         memory=_memory(done),
         elements=done.elements or None,
+        turns=done.turns,
+        turns_collecting=done.turns_collecting,
     )
 
 

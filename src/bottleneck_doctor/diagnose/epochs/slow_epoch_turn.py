@@ -20,8 +20,8 @@ ADVICE = {
     "first_batch": "Make the loader once, and keep its workers alive with `persistent_workers=True`. Make starting "
     "them cheap: a small dataset object that opens its files when it is first used.",
     "collecting": "Call `gc.collect()` and `gc.freeze()` once before training: the collector then leaves out all "
-    "objects that exist by then, such as those of imported libraries. Or leave out calls of `gc.collect()`. Speedups "
-    "of fixes are those of steps, so `gc-freeze` does not show this.",
+    "objects that exist by then, such as those of imported libraries (`gc-freeze`). Or leave out calls of "
+    "`gc.collect()`.",
     "in_mode": "If it generates samples there, let it make fewer, or less often.",
 }
 IN_MODE = "computing with the model in evaluation mode"

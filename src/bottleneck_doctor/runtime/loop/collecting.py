@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from types import CodeType
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, Optional, Set, Tuple
 
 from ..process.originals import get_frame, now
 
@@ -21,24 +21,25 @@ class Collecting:
 
     def __init__(self) -> None:
         self.seconds: Dict[Caller, float] = {}
-        self._seen: List[Tuple[Caller, float]] = []
+        self._seen: Dict[Caller, float] = {}
+        """The same since `begin`."""
         self._began: Optional[float] = None
         self._caller: Caller = ("", 0)
 
     def begin(self) -> None:
         self._began = None
-        self._seen = []
+        self._seen = {}
         if self._told not in gc.callbacks:
             gc.callbacks.append(self._told)
 
-    def end(self, *, counts: bool) -> None:
-        """`counts`: whether what was seen since `begin` is kept."""
+    def end(self, *, counts: bool) -> float:
+        """Returns how many seconds the collector ran since `begin`. `counts`: whether they are kept in `seconds`."""
         if self._told in gc.callbacks:
             gc.callbacks.remove(self._told)
-        seen, self._seen = self._seen, []
-        for caller, seconds in seen if counts else ():
-            where = caller if caller in self.seconds or len(self.seconds) < MOST_CALLERS else ("", 0)
-            self.seconds[where] = self.seconds.get(where, 0.0) + seconds
+        seen, self._seen = self._seen, {}
+        for caller, seconds in seen.items() if counts else ():
+            _add(self.seconds, caller, seconds)
+        return sum(seen.values())
 
     def _told(self, moment: str, info: Dict[str, int]) -> None:
         if moment == "start":
@@ -48,8 +49,14 @@ class Collecting:
             except ValueError:  # A thread of torch's that runs no Python can start it, too.
                 self._caller = ("", 0)
         elif self._began is not None:
-            self._seen.append((self._caller, now() - self._began))
+            # The last epoch has no `end`: what is kept of the time after it must not grow.
+            _add(self._seen, self._caller, now() - self._began)
             self._began = None
+
+
+def _add(seconds: Dict[Caller, float], caller: Caller, more: float) -> None:
+    where = caller if caller in seconds or len(seconds) < MOST_CALLERS else ("", 0)
+    seconds[where] = seconds.get(where, 0.0) + more
 
 
 def _caller(frame: Any) -> Caller:

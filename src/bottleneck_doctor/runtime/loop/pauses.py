@@ -83,15 +83,16 @@ class EpochPauses:
         self._foreign_until = at
         self._foreign_is_training = training
 
-    def ended(self, requested: float, delivered: float, timed: bool, trained: float) -> None:
+    def ended(self, requested: float, delivered: float, timed: bool, trained: float) -> float:
         """The next epoch's first batch was requested and delivered. `timed`: in the window of the last epoch's end.
 
-        `trained`: when the last optimizer step was done; loops that fetch ahead end the loader before it.
+        `trained`: when the last optimizer step was done; loops that fetch ahead end the loader before it. Returns how
+        many seconds the collector ran in the pause, under whatever setting.
         """
         since, self._since = self._since, None
-        self.collecting.end(counts=since is not None)
+        collected = self.collecting.end(counts=since is not None)
         if since is None:
-            return
+            return collected
         since = max(since, trained)
         saving = Saving.seconds - self._saved_before
         evaluation = 0.0 if self._foreign_from is None else self._foreign_until - self._foreign_from
@@ -110,6 +111,7 @@ class EpochPauses:
         if timed:
             self.first_batch += self._loader_ending + delivered - requested
             self.first_batches += 1
+        return collected
 
     def totals(self) -> Dict[str, Any]:
         """As JSON values."""

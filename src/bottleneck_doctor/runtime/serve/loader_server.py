@@ -62,6 +62,8 @@ class LoaderServer:
             steps, self._evaluation_begins, self._evaluation_ended, self._evaluates, lambda: self._over
         )
         mode.watch()
+        self._ended_under: Any = None
+        """The window in which the last epoch ended; None between two."""
         self._ended_at = 0.0
         self._steps_begun = self._steps_ended = steps.optimizer_steps
         self._trailing = 0.0
@@ -171,7 +173,11 @@ class LoaderServer:
             # Persistent workers are not restarted in a steady run, unlike in the user's loop.
             restarted = isinstance(run, EpochRun) or (run is not None and not run.feed.persistent)
             trained = self._steps.optimizer_ended_at
-            self._context.pauses.ended(requested, now(), as_written and self._windows.run is run and restarted, trained)
+            same = self._windows.run is run
+            collected = self._context.pauses.ended(requested, now(), as_written and same and restarted, trained)
+            if run is not None and same and run is self._ended_under:
+                run.epoch_turned(collected)
+            self._ended_under = None
         self._delivered += 1
         self._training.position += 1
         self._liveness.reached(self._training.position)
@@ -186,6 +192,7 @@ class LoaderServer:
         """The last batch of an epoch was handed out, or more was asked for at `requested`."""
         self._context.pauses.began(requested, now(), as_written)
         self._context.evaluated.begin()
+        self._ended_under = self._windows.run
 
     def _near_the_end(self) -> None:
         """Leave the last batch of an epoch untimed if the loop will not show when its step ends."""

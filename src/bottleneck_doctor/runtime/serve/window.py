@@ -84,6 +84,8 @@ class Run:
         self.queue_change = 0
         self.epoch_overhead_seconds: Optional[float] = None
         self.epochs = 0
+        self.turns = 0
+        self.turns_collecting = 0.0
         self.started = now()
         self._optimizer_steps_before = context.steps.optimizer_steps
         context.steps.losses.wanted = context.steps.losses.wanted or grant.losses
@@ -122,6 +124,11 @@ class Run:
         """The user's loop is left for a while: an evaluation may come, or an epoch is over."""
         for knob in self._knobs.values():
             knob.loop_left(self.context)
+
+    def epoch_turned(self, collected: float) -> None:
+        """An epoch ended and the next one began in this window; the garbage collector ran so many seconds between."""
+        self.turns += 1
+        self.turns_collecting += collected
 
     def check_effect(self) -> None:
         """At the end of lead-in: did each knob take effect?"""
@@ -170,6 +177,8 @@ class Run:
             ready_batches=self.ready_batches,
             epoch_overhead_seconds=self.epoch_overhead_seconds,
             whole_epochs=self.epochs,
+            turns=self.turns,
+            turns_collecting=self.turns_collecting,
             queue_change=self.queue_change,
             optimizer_steps=self.context.steps.optimizer_steps - self._optimizer_steps_before,
             effect=self._effect,

@@ -195,7 +195,9 @@ class WindowDone:
     `elements`: of the tensors in the timed steps' batches; 0 where nobody counts them.
     `position` counts batches (or steps) as `Found` does; `ahead`: how many more the sampler has given, which workers
     had when windows ended, so that nobody will train on them. `epoch_batches`: how many batches the loop takes in an
-    epoch, if the last two epochs agree; the loader may have more. `device_bytes`: the most memory that tensors have had
+    epoch, if the last two epochs agree; the loader may have more. `turns`: epochs that ended in this window, and were
+    followed by the next one in it; `turns_collecting`: for how long Python's garbage collector ran between them, in
+    seconds. `device_bytes`: the most memory that tensors have had
     on a device so far, `device_reserved_bytes`: that the allocator has held; None where there is no device.
     `peak_bytes`: the most memory that this process has held so far, `workers_bytes`: what its workers share with nobody
     at the end of the window; None where that is not known.
@@ -217,6 +219,8 @@ class WindowDone:
     ready_batches: int = 0
     epoch_overhead_seconds: Optional[float] = None
     whole_epochs: int = 0
+    turns: int = 0
+    turns_collecting: float = 0.0
     queue_change: int = 0
     optimizer_steps: int = 0
     effect: Dict[str, bool] = field(default_factory=dict)
