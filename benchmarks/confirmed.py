@@ -107,6 +107,7 @@ PROGRAMS = (
     _works("long_sequences.py", "attention-weights"),
     _works("under_autocast.py", "full-precision"),
     _works("garbage.py", "gc-freeze"),
+    _works("collected_epochs.py", "gc-freeze"),
     _works("same_samples.py", "cached-samples"),
     _works("uneven_batches.py", "out-of-order"),
     _works("small_pictures.py", "batched-transforms"),

@@ -46,6 +46,13 @@ def test_only_windows_of_whole_epochs_as_written_tell_it() -> None:
     assert pauses.share([]) == 0.0
 
 
+def test_what_the_collector_takes_there_is_measured() -> None:
+    """Twenty epochs of 0.1 s, with 0.5 s after each, of which the collector takes 0.4 s."""
+    windows = [whole(20, 0.01, 0.5, 0.0, turns=19, turns_collecting=19 * 0.4)]
+    assert pauses.share(windows) == pytest.approx(2 / 12, abs=0.04)
+    assert pauses.stretch(windows) > 5
+
+
 @given(st.floats(0.001, 1.0), st.floats(0.0, 0.99))
 def test_a_gain_of_steps_is_what_the_whole_gains_by(gain: float, between: float) -> None:
     steps = pauses.gain_of_steps(gain, between)

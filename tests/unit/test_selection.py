@@ -346,6 +346,37 @@ SHARES = {"data_wait": 0.0, "host_to_device": 0.0, "forward": 0.5, "backward": 0
 SHARES |= {"between": 0.09, "communication": 0.0}
 
 
+OUTSIDE_STEPS = replace(FOUND, facts={"gc_freeze": {"share": 0.001, "collections": 1, "on": True, "frozen": False}})
+
+
+def collected(selection: Selection, seconds: float) -> None:
+    """A block in whose windows as written the collector runs for so long after each epoch of 400 steps of 10 ms."""
+    Machine(selection, lambda setting, mode: 10.0).block(1)
+    windows = selection.measured.windows
+    windows[:] = [replace(each, turns=1, turns_collecting=seconds) for each in windows]
+    selection.heed_windows()
+
+
+def test_a_collector_that_runs_between_epochs_is_frozen_once_windows_show_it() -> None:
+    selection = Selection(Measurements(OUTSIDE_STEPS), frozenset(), frozenset())
+    assert "took only 0.1 %" in candidate(selection, "gc-freeze").refusal
+    collected(selection, 0.05)
+    assert not candidate(selection, "gc-freeze").settings
+    collected(selection, 10.0)
+    offered = candidate(selection, "gc-freeze")
+    assert (offered.settings, offered.refusal) == ([{"gc_freeze": 50_000}], "")
+    assert labels.key_of({"gc_freeze": 50_000}) in keys(selection.probes(1, first_block=False))
+
+
+@pytest.mark.parametrize(
+    ("only", "skip"), [(frozenset({"amp-bf16"}), frozenset()), (frozenset(), frozenset({"gc-freeze"}))]
+)
+def test_what_was_left_out_on_request_stays_out(only: frozenset[str], skip: frozenset[str]) -> None:
+    selection = Selection(Measurements(OUTSIDE_STEPS), only, skip)
+    collected(selection, 10.0)
+    assert candidate(selection, "gc-freeze").refusal == "left out on request"
+
+
 @pytest.fixture
 def able() -> Selection:
     """One of a loop whose optimizer can be changed."""

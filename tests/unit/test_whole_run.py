@@ -40,7 +40,8 @@ def test_windows_of_whole_epochs_hold_the_starts_of_epochs() -> None:
 
 def test_what_is_collected_between_epochs_gets_faster_as_the_promise_says() -> None:
     evidence = long_run(run_epochs=20)
-    evidence = replace(evidence, windows=[window(each, turns=2, turns_collecting=0.3) for each in range(3)])
+    assert evidence.baseline is not None
+    evidence = replace(evidence, baseline=replace(evidence.baseline, collecting_seconds=0.15))
     run = whole_run(evidence)
     assert run is not None
     assert run.training == pytest.approx(2000 * 0.1 + 20 * (0.1 + 0.15))

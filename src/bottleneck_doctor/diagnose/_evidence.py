@@ -38,7 +38,6 @@ from bottleneck_doctor.documents.report import (
     Window,
     Workers,
 )
-from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.runtime.wire.messages import Found
 
 SEEN_OFTEN = 2
@@ -211,11 +210,6 @@ class Evidence:
         seen = (each.turn_seconds for each in self.windows if each.label == BASELINE)
         overheads = [each for each in seen if each is not None]
         return max(0.0, median(overheads)) if len(overheads) >= SEEN_OFTEN else None
-
-    @property
-    def collecting_a_turn(self) -> float:
-        """Seconds that Python's garbage collector runs between two epochs, as windows showed them; 0 if none did."""
-        return pairing.collecting_a_turn(self.windows) or 0.0
 
     @property
     def pause_seconds(self) -> float | None:

@@ -25,7 +25,7 @@ def whole_run(evidence: Evidence) -> WholeRun | None:
     # What the collector takes between epochs is a part of what is promised to get faster.
     collecting = 0.0
     if ends and pause is not None and pause.seen > 0:
-        collecting = evidence.collecting_a_turn
+        collecting = baseline.collecting_seconds or 0.0
         between = ends * max(0.0, pause.evaluation + pause.saving + pause.rest - collecting)
     return WholeRun(
         epochs=found.run_epochs,

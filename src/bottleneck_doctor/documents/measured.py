@@ -42,6 +42,9 @@ class Baseline:
     epoch_batches: int | None
     epoch_turn_seconds: float | None
     device: str
+    collecting_seconds: float | None = None
+    """For how long Python's garbage collector runs between two epochs: a part of what speedups are about. None where no
+    window showed it, and in reports of earlier releases."""
 
 
 @dataclass(frozen=True, kw_only=True)

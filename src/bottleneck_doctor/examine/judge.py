@@ -240,6 +240,7 @@ def _baseline(evidence: JudgeEvidence) -> Baseline | None:
         batch_size=per_step if _counts_samples(found, per_step) else None,
         epoch_batches=evidence.epoch_batches,
         epoch_turn_seconds=ev.baseline_epoch_overhead(evidence.windows),
+        collecting_seconds=ev.collecting_a_turn(evidence.windows),
         device=found.device,
     )
 

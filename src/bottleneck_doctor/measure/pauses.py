@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 
 from bottleneck_doctor.documents.report import Window
@@ -12,9 +12,14 @@ def stretch(windows: Sequence[Window]) -> float:
     """How many times as long as its steps a window of whole epochs takes at least, by those of the training as written;
     1 where none shows it. Each begins with the rest of the epoch in which it was granted. How long that is is not told:
     a whole one at most."""
+    return _stretch(windows, lambda window: 0.0)
+
+
+def _stretch(windows: Sequence[Window], measured: Callable[[Window], float]) -> float:
+    """The same, where so many seconds of a window's pauses count as its steps do."""
     seen = [
         (window.ended - window.started - window.seconds / window.whole_epochs)
-        / (window.seconds + window.lead_in_seconds)
+        / (window.seconds + window.lead_in_seconds + measured(window))
         for window in windows
         if window.status == "ok"
         and window.mode == "timed"
@@ -33,8 +38,9 @@ def stretch_of_steps(window: Window) -> float:
 
 
 def share(windows: Sequence[Window]) -> float:
-    """The part of the time, 0 to 1, that goes by between epochs; 0 where no window shows it."""
-    return 1 - 1 / stretch(windows)
+    """The part of the time, 0 to 1, that goes by between epochs and that no speedup is about; 0 where no window shows
+    it. The garbage collector's time there is a part of what speedups are about."""
+    return 1 - 1 / _stretch(windows, lambda window: window.turns_collecting)
 
 
 def gain_of_steps(gain: float, between: float) -> float | None:

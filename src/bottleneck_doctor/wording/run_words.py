@@ -50,15 +50,19 @@ def beside_share(result: Result) -> float | None:
     if baseline is None or (between is None and not within):
         return None
     beside, step = (between or 0.0) + within, baseline.step_ms / 1000
+    if baseline.collecting_seconds and baseline.epoch_batches:
+        step += baseline.collecting_seconds / baseline.epoch_batches
     return beside / (beside + step) if step > 0 and math.isfinite(beside + step) else None
 
 
 def _between(result: Result) -> float | None:
-    """Seconds between epochs, for each step; None where fewer than two ends of epochs were seen."""
+    """Seconds between epochs that no speedup is about, for each step; None where fewer than two ends of epochs were
+    seen."""
     pause, baseline = result.epoch_pause, result.baseline
     if pause is None or pause.seen < SEEN_OFTEN or baseline is None or not baseline.epoch_batches:
         return None
     between = max(0.0, pause.evaluation) + max(0.0, pause.saving) + max(0.0, pause.rest)
+    between = max(0.0, between - (baseline.collecting_seconds or 0.0))
     return between / baseline.epoch_batches
 
 

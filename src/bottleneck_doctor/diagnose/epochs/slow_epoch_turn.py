@@ -74,5 +74,5 @@ RULE = Rule(
     removable=True,
     source="https://pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader",
     advice="Look at what the loop does when an epoch ends.",
-    fixes=("persistent-workers", "forked-workers", "no-workers"),
+    fixes=("persistent-workers", "forked-workers", "no-workers", "gc-freeze"),
 )
