@@ -132,6 +132,7 @@ SUITE = (
         never=FILES,
         fix=("workers", "intra-op-threads", "cached-samples"),
     ),
+    Planted(name="seeded_samples", expected=("slow-fetch",), never=(*FILES, "slow-transform", "workers-io-bound")),
     _on_disk(
         "features_of_files",
         expected=("slow-fetch",),

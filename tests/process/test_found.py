@@ -143,3 +143,30 @@ def test_the_lines_that_lead_to_the_model_are_told_from_the_innermost_out(guest:
     assert found.forward_site is not None
     # A list is made in a frame of its own before Python 3.12.
     assert list(dict.fromkeys([found.forward_site.line, *(each.line for each in found.forward_path)])) == marked
+
+
+COUNTED_FIRST = (
+    PRELUDE
+    + """
+del model, optimizer
+loader = DataLoader(Rows(400), batch_size=4)
+total = 0.0
+for _ in range(2):  # The mean of the data, and how far they lie from it.
+    for batch in loader:
+        total += float(batch[0].mean())
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    for batch in loader:
+        optimizer.zero_grad()
+        model(batch[0]).mean().backward()
+        optimizer.step()
+"""
+)
+
+
+def test_a_look_through_the_data_is_not_taken_for_training(guest: StartGuest) -> None:
+    script = guest(COUNTED_FIRST)
+    found = script.found()
+    assert found.rung == "optimizer step"
+    assert found.run_epochs == 3

@@ -38,6 +38,7 @@ from tests.unit.diagnosable import (
 from bottleneck_doctor.diagnose import Statement, diagnose
 from bottleneck_doctor.diagnose._rule import portion
 from bottleneck_doctor.documents.report import (
+    CallNode,
     Noise,
     Site,
     TransformCost,
@@ -156,6 +157,31 @@ def test_the_line_of_the_loop_is_not_the_place_where_a_library_makes_batches() -
     assert found is not None
     assert found.site == Site(file=FILE, line=80), "the loader is made there, and line 51 only asks for batches"
     assert "`__getitem__` (mnist.py)" in found.sentence
+
+
+def seeding(*ends: tuple[str, int]) -> list[CallNode]:
+    """What a dataset of a library's spends its samples on: seeding, which ends in many functions."""
+    queued = [node(name, f"/usr/lib/python3.11/{name}.py", 3, count=count) for name, count in ends]
+    inner = node("_manual_seed_impl", TORCH + "random.py", 77, *queued)
+    return [node("manual_seed", TORCH + "random.py", 59, inner), node("randn", TORCH + "functional.py", 9, count=30)]
+
+
+def test_a_function_that_calls_many_is_named_in_their_place() -> None:
+    many = sampled(fetch=seeding(("checkcache", 31), ("walk_stack", 20), ("format", 19)))
+    found = finding("slow-fetch", profiled(healthy(WAITING), lines=None, sampling=many))
+    assert found is not None
+    assert "In 70 % of the stack samples of making batches, `manual_seed` (random.py) was running." in found.sentence
+    assert found.advice.startswith("`torch.manual_seed` seeds the generator of each kind of device.")
+
+
+def test_a_function_in_which_most_ends_is_named_itself() -> None:
+    one = sampled(
+        fetch=[node("decode", "/x/site-packages/zip/zip.py", 3, node("inflate", "/x/lib/python3/z.py", 9, count=9))]
+    )
+    found = finding("slow-fetch", profiled(healthy(WAITING), lines=None, sampling=one))
+    assert found is not None
+    assert "`inner` (z.py) was running" in found.sentence
+    assert found.advice.startswith("Do this work once")
 
 
 def test_sampled_decoding_is_bounded_by_what_its_line_takes() -> None:

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePath
-from typing import ClassVar
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.documents.report import CallNode, LineCost, LineListing, Site
 from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.system.paths import same_file
-from bottleneck_doctor.wording import words
 
 LIBRARY = re.compile(r"(site|dist)-packages/|/lib/python3|^<|^$|bottleneck_doctor/runtime/")
 MARKERS = (
@@ -38,8 +35,6 @@ LOOP_HEAD = re.compile(r"(async )?(for|while)\b")
 CALLED = re.compile(r"(\w+)\s*\(")
 DESCEND = 0.4
 """If a line calls a listed function that took this part of the line's time, the time went there."""
-MOST = 0.5
-"""Where samples end in many functions, one through which this part of them passes is named. Ours."""
 DOMINATES = 0.3
 """A line that takes this part of its function's time or more is named in the function's place."""
 
@@ -313,7 +308,7 @@ def hottest_between(evidence: Evidence) -> HotLine | None:
         rest = sum(line.seconds or 0.0 for line in training.lines if not _left_out(line, training, without))
         if hot is not None and rest > 0:
             return HotLine(hot.site, min(1.0, hot.share * training.seconds / rest), listed=True)
-    return _most_sampled(evidence, _below_the_loop(evidence, _main_stacks(evidence, ("between",))))
+    return _most_sampled(evidence, _below_the_loop(evidence, main_stacks(evidence, ("between",))))
 
 
 def _below_the_loop(
@@ -331,7 +326,7 @@ def _below_the_loop(
         own, below = frames[place], frames[place + 1]
         return place, (own.path, own.name, below.path, below.name)
 
-    passes = _main_stacks(evidence, ("forward", "backward", "optimizer"))
+    passes = main_stacks(evidence, ("forward", "backward", "optimizer"))
     # A user's loop calls each pass by a different function; a call that leads to two passes holds the loop.
     led: dict[tuple[str, ...], set[str]] = {}
     for frames, _ in passes:
@@ -346,14 +341,14 @@ def _below_the_loop(
     return kept
 
 
-def _main_stacks(evidence: Evidence, kinds: tuple[str, ...]) -> list[tuple[tuple[CallNode, ...], int]]:
+def main_stacks(evidence: Evidence, kinds: tuple[str, ...]) -> list[tuple[tuple[CallNode, ...], int]]:
     tree = evidence.sampling.trees.get("main") if evidence.sampling is not None else None
     return [(frames, count) for frames, count in stacks(tree) if kind_of(frames) in kinds] if tree is not None else []
 
 
 def hottest_of(evidence: Evidence, *kinds: str) -> HotLine | None:
     """The user's line on which the main process spends most of these phases, by sampled stacks."""
-    return _most_sampled(evidence, _main_stacks(evidence, kinds))
+    return _most_sampled(evidence, main_stacks(evidence, kinds))
 
 
 def _most_sampled(evidence: Evidence, found: list[tuple[tuple[CallNode, ...], int]]) -> HotLine | None:
@@ -384,69 +379,9 @@ def _most_sampled(evidence: Evidence, found: list[tuple[tuple[CallNode, ...], in
     return HotLine(Site(file=path, line=line), most / sum(count for _, count in found))
 
 
-@dataclass(frozen=True)
-class Met:
-    """A function that was running as stacks were sampled, and its share of the samples that were asked about."""
-
-    name: str
-    file: str
-    share: float
-    did: ClassVar[str] = "was running"
-
-    @property
-    def text(self) -> str:
-        """As a sentence names it: `inflate` (gzip.py)."""
-        return f"`{self.name}` ({PurePath(self.file).name})" if self.file else f"`{self.name}`"
-
-    def sentence(self, of: str) -> str:
-        """To go behind another sentence; `of`: what was being done when the samples were taken."""
-        return f" In {words.share_text(self.share)} of the stack samples of {of}, {self.text} {self.did}."
-
-
-def met_in_loading(evidence: Evidence) -> Met | None:
-    """The function in which most samples of making batches ended; None if they are spread over many functions."""
-    return _met(loading_stacks(evidence))
-
-
-def met_between(evidence: Evidence) -> Met | None:
-    """The same for what the loop does between loading, the passes and the optimizer. If samples end in many functions,
-    it is the innermost one through which most of them pass, and no pass."""
-    found = _main_stacks(evidence, ("between",))
-    passes = _main_stacks(evidence, ("forward", "backward", "optimizer"))
-    return _met(found) or _passed(found, {(each.name, each.path) for frames, _ in passes for each in frames})
-
-
-def _met(found: list[tuple[tuple[CallNode, ...], int]]) -> Met | None:
-    counts: Counter[tuple[str, str]] = Counter()
-    for frames, count in found:
-        counts[frames[-1].name, frames[-1].path] += count
-    if not counts:
-        return None
-    (name, path), most = counts.most_common(1)[0]
-    share = most / sum(counts.values())
-    # A function of the user's own is named by its line.
-    return Met(name, path, share) if share >= DOMINATES and not own_path(path) else None
-
-
-def _passed(found: list[tuple[tuple[CallNode, ...], int]], elsewhere: Collection[tuple[str, str]]) -> Met | None:
-    """The innermost function of a library's through which most of these stacks pass, but none of `elsewhere`, by name
-    and file."""
-    whole, inner, names = sum(count for _, count in found), (0, 0), ("", "")
-    counts: Counter[tuple[str, str]] = Counter()
-    for frames, count in found:
-        for key in {(frame.name, frame.path) for frame in frames}:
-            counts[key] += count
-    for frames, _ in found:
-        for depth, frame in enumerate(frames):
-            key = frame.name, frame.path
-            if counts[key] >= MOST * whole and key not in elsewhere and not own_path(frame.path) and frame.path:
-                inner, names = max((inner, names), ((whole - counts[key], depth), key))
-    return Met(*names, counts[names] / whole) if names[1] else None
-
-
 def sampled_share(evidence: Evidence, kind: str) -> float | None:
     """The part of the training process's samples that a phase has; None without samples."""
-    found = _main_stacks(evidence, (kind,))
+    found = main_stacks(evidence, (kind,))
     tree = evidence.sampling.trees.get("main") if evidence.sampling is not None else None
     return sum(count for _, count in found) / tree.count if tree is not None and tree.count else None
 

@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._places import Met, kind_of, stacks
+from bottleneck_doctor.diagnose._met import Met
+from bottleneck_doctor.diagnose._places import kind_of, stacks
 from bottleneck_doctor.documents.report import CallNode
 
 MOST = 0.5

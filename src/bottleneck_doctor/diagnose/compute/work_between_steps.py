@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._places import hottest_between, met_between, sampled_share
+from bottleneck_doctor.diagnose._met import met_between
+from bottleneck_doctor.diagnose._places import hottest_between, sampled_share
 from bottleneck_doctor.diagnose._rule import (
     LARGE,
     PART,

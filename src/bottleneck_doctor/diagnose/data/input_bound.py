@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._places import met_in_loading
+from bottleneck_doctor.diagnose._met import met_in_loading
 from bottleneck_doctor.diagnose._rule import GENERAL, MATTERS, TB_PLUGIN, Rule, Statement, milliseconds, waits
 
 

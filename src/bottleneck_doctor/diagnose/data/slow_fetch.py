@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._places import fetch_site, hottest_loading, listing_at, loader_place, met_in_loading
+from bottleneck_doctor.diagnose._met import met_in_loading, passed_in_loading
+from bottleneck_doctor.diagnose._places import (
+    DOMINATES,
+    fetch_site,
+    hottest_loading,
+    listing_at,
+    loader_place,
+)
 from bottleneck_doctor.diagnose._rule import (
     DATA_GUIDE,
     PART,
@@ -22,6 +29,11 @@ from bottleneck_doctor.wording import words
 
 WRAPPERS = ("Subset", "ConcatDataset", "ChainDataset", "StackDataset")
 """Datasets of torch that make no samples themselves."""
+SEEDS = (
+    "`torch.manual_seed` seeds the generator of each kind of device. Where a kind is not in use, each call writes down "
+    "its stack, and keeps it. Make a `torch.Generator`, seed that, and hand it to the functions that draw."
+)
+"""Of `torch.cuda._lazy_call` and its like, which all versions of torch since 1.0 have."""
 
 
 def judge(evidence: Evidence) -> Statement | None:
@@ -53,6 +65,7 @@ def judge(evidence: Evidence) -> Statement | None:
         clause=f"{waits(evidence)}, {portion(parts.own)} in {where}",
         # A library's dataset can only be changed where it is handed to the loader.
         site=site or loader_place(evidence),
+        advice=SEEDS if passed_in_loading(evidence, "manual_seed", "torch/random.py") >= DOMINATES else "",
     )
 
 

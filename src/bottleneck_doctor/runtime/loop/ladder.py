@@ -28,6 +28,9 @@ from .steps import Steps
 PATIENCE_BATCHES = 40
 PATIENCE_SECONDS = 15.0
 """After so long without an optimizer step, the loop is recognised by a lower rung of the ladder."""
+PATIENCE_WITHOUT_MODEL = 60.0
+"""The same seconds where nothing but batches is seen, and there is no model yet that could be trained, or an optimizer
+that has made no step: programs go through their data before they train, as for its mean."""
 PATIENCE_ALONE = 20, 3.0
 PATIENCE_WITH_LOADER = 40, PATIENCE_SECONDS
 PATIENCE_WITH_OPTIMIZER = 200, 30.0
@@ -95,7 +98,7 @@ def look(steps: Steps, expected: Optional[Expected] = None) -> Optional[Loop]:
     if record is not None and (record.batches >= PATIENCE_BATCHES or (patient and record.batches >= 12)):
         for rung, event in (("gradient scaler", "scaler"), ("backward", "backward"), ("batches", "")):
             loop = _loader_loop(record, rung, event)
-            if loop is not None:
+            if loop is not None and (event or _may_train_on(record, now() - steps.started)):
                 if not steps.optimizers:
                     steps.callers.find_without_optimizer()
                 return loop
@@ -129,6 +132,25 @@ def _loader_loop(record: LoaderRecord, rung: str, event: str) -> Optional[Loop]:
     if event and not any(kind == event for entry in tail for kind, _ in entry) and period is not None:
         return None
     return Loop(rung, period or 1, period is not None, record)
+
+
+def _may_train_on(record: LoaderRecord, seconds: float) -> bool:
+    """Whether a loop of which nothing but batches is seen, for so many seconds, may be one that trains."""
+    if seconds > PATIENCE_WITHOUT_MODEL:
+        return True
+    if record.batches % LOOKS_EVERY:
+        return False
+    objects = gc.get_objects()
+    kinds = {type(each) for each in objects}
+    if any(issubclass(kind, torch.optim.Optimizer) for kind in kinds):
+        return False
+    models = {kind for kind in kinds if issubclass(kind, torch.nn.Module)}
+    return any(type(each) in models and _is_trainable(each) for each in objects)
+
+
+def _is_trainable(module: torch.nn.Module) -> bool:
+    parameters = vars(module).get("_parameters") or {}
+    return any(parameter is not None and parameter.requires_grad for parameter in parameters.values())
 
 
 def _signatures(record: LoaderRecord) -> List[Signature]:

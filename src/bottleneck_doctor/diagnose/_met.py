@@ -1,0 +1,103 @@
+"""Which function was met most often in sampled stacks: stacks in; its name, file and share out.
+
+A function of the user's own is named by its line instead (`_places`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import ClassVar
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._places import DOMINATES, loading_stacks, main_stacks, own_path
+from bottleneck_doctor.documents.report import CallNode
+from bottleneck_doctor.wording import words
+
+MOST = 0.5
+"""Where samples end in many functions, one through which this part of them passes is named. Ours."""
+FAR_MORE = 1.5
+"""A function is named in the place of one that it calls if so many times as many samples pass through it. Ours."""
+
+
+@dataclass(frozen=True)
+class Met:
+    """A function that was running as stacks were sampled, and its share of the samples that were asked about."""
+
+    name: str
+    file: str
+    share: float
+    did: ClassVar[str] = "was running"
+
+    @property
+    def text(self) -> str:
+        """As a sentence names it: `inflate` (gzip.py)."""
+        return f"`{self.name}` ({PurePath(self.file).name})" if self.file else f"`{self.name}`"
+
+    def sentence(self, of: str) -> str:
+        """To go behind another sentence; `of`: what was being done when the samples were taken."""
+        return f" In {words.share_text(self.share)} of the stack samples of {of}, {self.text} {self.did}."
+
+
+def met_in_loading(evidence: Evidence) -> Met | None:
+    """The function in which most samples of making batches ended, or a function of a library's that called it, if far
+    more of them pass through that one; None if they are spread over many functions."""
+    found = loading_stacks(evidence)
+    frames = {(frame.name, frame.path) for stack, _ in found for frame in stack}
+    ended = _met(found)
+    passed = _passed(found, {key for key in frames if not _says_what_it_does(*key)})
+    return passed if passed is not None and (ended is None or passed.share >= FAR_MORE * ended.share) else ended
+
+
+def _says_what_it_does(name: str, path: str) -> bool:
+    """Whether a function has a name of its own: all that is loaded passes through `__getitem__` and `_call_impl`."""
+    return not name.startswith(("_", "<")) and name != "forward" and "torch/utils/data/" not in path.replace("\\", "/")
+
+
+def passed_in_loading(evidence: Evidence, name: str, file: str) -> float:
+    """The part of the samples of making batches that pass through a function; `file`: how its path ends."""
+    found = loading_stacks(evidence)
+    through = sum(
+        count
+        for frames, count in found
+        if any(frame.name == name and frame.path.replace("\\", "/").endswith(file) for frame in frames)
+    )
+    return through / max(1, sum(count for _, count in found))
+
+
+def met_between(evidence: Evidence) -> Met | None:
+    """The same for what the loop does between loading, the passes and the optimizer. If samples end in many functions,
+    it is the innermost one through which most of them pass, and no pass."""
+    found = main_stacks(evidence, ("between",))
+    passes = main_stacks(evidence, ("forward", "backward", "optimizer"))
+    return _met(found) or _passed(found, {(each.name, each.path) for frames, _ in passes for each in frames})
+
+
+def _met(found: list[tuple[tuple[CallNode, ...], int]]) -> Met | None:
+    counts: Counter[tuple[str, str]] = Counter()
+    for frames, count in found:
+        counts[frames[-1].name, frames[-1].path] += count
+    if not counts:
+        return None
+    (name, path), most = counts.most_common(1)[0]
+    share = most / sum(counts.values())
+    # A function of the user's own is named by its line.
+    return Met(name, path, share) if share >= DOMINATES and not own_path(path) else None
+
+
+def _passed(found: list[tuple[tuple[CallNode, ...], int]], elsewhere: Collection[tuple[str, str]]) -> Met | None:
+    """The innermost function of a library's through which most of these stacks pass, but none of `elsewhere`, by name
+    and file."""
+    whole, inner, names = sum(count for _, count in found), (0, 0), ("", "")
+    counts: Counter[tuple[str, str]] = Counter()
+    for frames, count in found:
+        for key in {(frame.name, frame.path) for frame in frames}:
+            counts[key] += count
+    for frames, _ in found:
+        for depth, frame in enumerate(frames):
+            key = frame.name, frame.path
+            if counts[key] >= MOST * whole and key not in elsewhere and not own_path(frame.path) and frame.path:
+                inner, names = max((inner, names), ((whole - counts[key], depth), key))
+    return Met(*names, counts[names] / whole) if names[1] else None
