@@ -402,6 +402,31 @@ def test_a_fix_is_claimed_where_lives_hold_a_few_of_many_settings(steps: int, sp
     assert len(tried) > 6
 
 
+@pytest.mark.parametrize("steps", [20, 30, 40])
+@pytest.mark.parametrize("epoch", [10, 100])
+def test_a_queue_that_a_life_is_too_short_to_lead_past_is_no_reason_to_compare_nothing(steps: int, epoch: int) -> None:
+    """Four workers have up to eight batches ready, which is most of what such a script ever takes."""
+    machine = Machine(
+        step=0.5, start=9.5, steps=steps, epoch=epoch, workers=4, load=0.8, able=("autocast",),
+        speeds={"autocast=bfloat16": 1.5},
+    )  # fmt: skip
+    result = Examined(machine).result
+    assert result.verdict.fix == "amp-bf16", result.verdict.sentence
+    worth = next(fix.speedup for fix in result.fixes if fix.id == "amp-bf16")
+    assert worth is not None
+    assert worth.estimate == pytest.approx(1.5, abs=0.01)
+
+
+def test_what_workers_bring_is_seen_in_short_lives_too() -> None:
+    """Four workers make a batch in 0.7 s, and a step takes 0.5 s; with eight, nothing waits."""
+    machine = Machine(step=0.5, start=9.5, steps=60, workers=4, load=2.8, cpus=16.0)
+    result = Examined(machine).result
+    assert result.verdict.fix == "workers", result.verdict.sentence
+    worth = next(fix.speedup for fix in result.fixes if fix.id == "workers")
+    assert worth is not None
+    assert worth.low <= 1.4 <= worth.high
+
+
 def test_windows_fit_into_what_is_left_of_a_life() -> None:
     """No window is begun that its process does not end, but in the first one, which shows how long they live."""
     machine = Machine(step=0.5, start=9.0, wait=0.0, steps=46, able=MANY, noise=0.01, luck=0.01)

@@ -134,7 +134,7 @@ class Blocks:
         costs = self.prober.costs
         if not self.lifetime.lives:
             window = costs.usual_steps(costs.size(probe(BASELINE, {}), costs.window_seconds))
-            costs.most_steps = steps_left.most_steps(live.steps_left, window, steps_left.EXAMINED)
+            costs.heed_life(steps_left.most_steps(live.steps_left, window, steps_left.EXAMINED), live.steps_left)
         self.warming.stand_at(live.loop, briefly=not self.lifetime.lives and costs.most_steps is not None)
         self.lifetime.begins()
 

@@ -115,7 +115,7 @@ class Fitting:
         step = self._lifetime.step_seconds(self._selection.measured.windows, costs.baseline_step)
         plan = self._lifetime.planned(plan, len(probes), step, self._starter.setup(), self._may_take(asked=asked), most)
         costs.window_seconds = plan.window_seconds
-        costs.most_steps = self._lifetime.steps_compared(step, len(probes))
+        costs.heed_life(self._lifetime.steps_compared(step, len(probes)), self._lifetime.steps(step))
         block = schedule.block_seconds(probes, self._expected(probes), costs.baseline())
         self._selection.crowded = self._lifetime.starts(block) > 1
         return plan

@@ -14,6 +14,7 @@ from statistics import median
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure import steps_left
+from bottleneck_doctor.measure.costs import COMPARED
 from bottleneck_doctor.measure.schedule import (
     BASELINE_EVERY,
     LEAST_LONG_STEPS,
@@ -30,8 +31,6 @@ WITH_LEAD_IN = 1.3
 LEAST_WINDOW_SECONDS = 0.2
 """The timed part of a window is never planned to be shorter. A process that has no time for all settings then measures
 those that were measured least."""
-COMPARED = 3
-"""Windows that a comparison takes: a setting between two as written."""
 KEPT_FREE = 0.05
 """Part of a life at whose end no window is begun."""
 
@@ -82,11 +81,14 @@ class Lifetime:
         """Timed steps of a window of which a process holds three, if a step takes so many seconds. So many it takes to
         compare a setting with the training as written. Two at least. The same for more of so many `settings`, as long
         as a few steps are left to each: a start costs more than what a few more steps tell."""
-        steps = (1 - KEPT_FREE) * self.seconds / max(1e-9, step)
-        windows = COMPARED
+        steps, windows = self.steps(step), COMPARED
         while windows < 2 * settings and steps_left.timed(steps, windows + 2) > LEAST_LONG_STEPS:
             windows += 2
         return steps_left.timed(steps, windows)
+
+    def steps(self, step: float) -> float:
+        """For how many steps a process lives, if one takes so many seconds."""
+        return (1 - KEPT_FREE) * self.seconds / max(1e-9, step)
 
     def starts(self, seconds: float) -> int:
         """How many processes it takes to hold so many seconds of windows; one if they don't end by themselves."""

@@ -25,6 +25,11 @@ MOST_STRETCHED = 2.0
 shorter, because the time goes by where nothing is timed."""
 LEAST_STRETCHED = 0.4
 """Timed seconds of such a window that are left at least."""
+COMPARED = 3
+"""Windows that a comparison takes: a setting between two as written."""
+LED_PAST = 3
+"""One step of so many is timed where a process soon ends and the queue is deep; the others lead past as much of it as
+they can."""
 SHORT_STEP = 0.1
 """If steps are shorter than this many seconds, going past any queue takes little time."""
 
@@ -50,6 +55,7 @@ class Costs:
         """Timed steps that a window has at most, however short they are, because the script soon ends; None: as many as
         usual."""
         self._brief = brief
+        self._life: float | None = None
         self._step_seconds: dict[str, float] = {}
         self._stretch = 1.0
 
@@ -64,6 +70,17 @@ class Costs:
         self.heed(known.supply, regular=known.regular)
         self.most_steps = known.most_steps
         self._stretch = known._stretch
+
+    def heed_life(self, most_steps: int | None, steps: float | None) -> None:
+        """Learn for how many `steps` a process lives once it has found its loop, and how many timed ones a window has
+        at most; None for as many as usual. Where it lives for fewer epochs than a comparison takes, no window is
+        one."""
+        self.most_steps, self._life = most_steps, steps
+        self.epochs = self.epochs and self._lives_for_epochs()
+
+    def _lives_for_epochs(self) -> bool:
+        # It comes to its loop in the midst of an epoch, of which half is left on average.
+        return self._life is None or self._life >= (COMPARED + 0.5) * (self.shape.epoch_batches or 0)
 
     @property
     def has_long_steps(self) -> bool:
@@ -98,6 +115,7 @@ class Costs:
         self.shape = replace(self.shape, epoch_batches=batches)
         if anew:
             self.epochs = schedule.whole_epochs(self.shape, self.baseline_step, self.window_seconds)
+            self.epochs = self.epochs and self._lives_for_epochs()
             self.heed(self.supply, regular=self.regular)
 
     def heed(self, supply: Supply | None, *, regular: bool) -> None:
@@ -165,8 +183,21 @@ class Costs:
             return size
         if size.epochs:
             return replace(size, epochs=min(size.epochs, max(1, self.most_steps // (self.shape.epoch_batches or 1))))
-        # A faster setting has more steps a second, but the script has no more of them.
-        return replace(size, steps=min(size.steps, max(size.unit, self.most_steps // size.unit * size.unit)))
+        return self._within_life(size, self.most_steps)
+
+    def _within_life(self, size: WindowSize, most_steps: int) -> WindowSize:
+        """`size`, cut to a window's share of a process that soon ends. A faster setting has more steps a second, but
+        the script has no more of them. Where that share has no room to lead past all of a queue, it leads past as much
+        of it as fits."""
+        unit, period, share = size.unit, self.shape.period, schedule.PLAIN_LEAD_IN + most_steps
+        steps = schedule.in_units(max(LEAST_TOLD_STEPS, share // LED_PAST), period)
+        if size.lead_in + max(unit, steps) <= share or size.lead_in <= schedule.in_units(
+            schedule.PLAIN_LEAD_IN, period
+        ):
+            most = min(most_steps, share - size.lead_in)
+            return replace(size, steps=min(size.steps, max(unit, most // unit * unit)))
+        lead_in = schedule.in_units(max(schedule.PLAIN_LEAD_IN, min(size.lead_in, share - steps)), period)
+        return replace(size, lead_in=lead_in, steps=min(size.steps, steps), unit=period)
 
     def _beside_pauses(self, seconds: float) -> float:
         """`seconds`, or as many fewer as pauses between epochs are longer than what a window may take."""
