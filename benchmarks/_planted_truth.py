@@ -276,6 +276,11 @@ SUITE = (
         fix=("persistent-workers", "no-workers", "cached-samples"),
     ),
     Planted(
+        name="long_breaks",
+        expected=("long-pause",),
+        never=("slow-start", "compute-bound"),
+    ),
+    Planted(
         name="long_evaluation",
         expected=("slow-epoch-turn",),
         never=(*FILES, "training-data-evaluated", "evaluation-waits"),
@@ -313,9 +318,11 @@ SUITE = (
     _computes("last_losses", *STEPS, "memory-growth"),
     _computes("accumulated_steps", "step-jitter", "slow-optimizer", "work-between-steps", "needless-exchanges"),
     _computes("manual_update", "slow-optimizer", "slow-epoch-turn"),
-    _computes("short_evaluation", "slow-epoch-turn", "work-between-steps", arguments=("--output", SCRATCH)),
+    _computes(
+        "short_evaluation", "slow-epoch-turn", "long-pause", "work-between-steps", arguments=("--output", SCRATCH)
+    ),
     _computes("tuned_first_steps", "slow-epoch-turn", "slow-start", "memory-growth"),
-    _computes("long_epochs", "slow-epoch-turn", "slow-start"),
+    _computes("long_epochs", "slow-epoch-turn", "slow-start", "long-pause"),
     _computes("unlabelled_batches", "frequent-evaluation", "slow-epoch-turn"),
     _computes("short_sequences", "denormal-numbers"),
     _computes("scored_each_step", "frequent-evaluation", "slow-epoch-turn"),

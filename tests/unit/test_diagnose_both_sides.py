@@ -58,6 +58,7 @@ from bottleneck_doctor.documents.report import (
     FileUse,
     GarbageCollection,
     Interruption,
+    LongPause,
     Noise,
     Operator,
     PaddingUse,
@@ -173,6 +174,10 @@ def evaluated(seconds: float, _: float) -> Evidence:
     return healthy(
         epoch_pause=EpochPause(seen=3, seconds=seconds, evaluation=seconds, saving=0.0, first_batch=0.0, rest=0.0)
     )
+
+
+def paused_for_long(seconds: float, _: float) -> Evidence:
+    return healthy(long_pause=LongPause(seen=3, seconds=seconds, steps=50.0))
 
 
 def evaluated_again(seconds: float, _: float) -> Evidence:
@@ -382,6 +387,7 @@ PAIRS: dict[str, Pair] = {
         (0.15, 0.7),
     ),
     "slow-epoch-turn": Pair("seconds between epochs of 10 s", evaluated, (2.0, 60.0), (0.0, 0.6)),
+    "long-pause": Pair("seconds after 50 steps of 0.1 s", paused_for_long, (10.0, 90.0), (0.0, 0.3)),
     "frequent-evaluation": Pair(
         "seconds of an evaluation after each 50 steps of 0.1 s",
         lambda amount, _: healthy(interruption=Interruption(seen=3, seconds=amount, every=50.0)),

@@ -69,6 +69,7 @@ from bottleneck_doctor.documents.report import (
     Exchanges,
     GarbageCollection,
     Interruption,
+    LongPause,
     Noise,
     PaddingUse,
     Site,
@@ -459,6 +460,17 @@ CASES: dict[str, Case] = {
         ),
         weight=0.5,
         words=("The pause between two epochs takes 10 s (7.0 s evaluating, 2.0 s saving)", "50 % of the time"),
+    ),
+    "long-pause": Case(
+        fires=healthy(long_pause=LongPause(seen=3, seconds=15.0, steps=50.0, site=Site(file=FILE, line=90))),
+        silent=healthy(long_pause=LongPause(seen=1, seconds=15.0, steps=50.0)),
+        weight=0.75,
+        words=(
+            "After about 50 steps, the script did something other than training (train.py, line 90) for at least 15 s",
+            "These steps take 5.0 s",
+            "at least 75 % of the time until then",
+        ),
+        line=90,
     ),
     "frequent-evaluation": Case(
         fires=healthy(interruption=Interruption(seen=4, seconds=1.0, every=20.0)),

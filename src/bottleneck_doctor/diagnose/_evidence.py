@@ -25,6 +25,7 @@ from bottleneck_doctor.documents.report import (
     Interruption,
     LineProfile,
     Loading,
+    LongPause,
     Noise,
     Phases,
     PhaseTable,
@@ -59,6 +60,7 @@ class Evidence:
     steps: StepTimes | None = None
     epoch_pause: EpochPause | None = None
     interruption: Interruption | None = None
+    long_pause: LongPause | None = None
     loading: Sequence[Loading] = ()
     utilization: Utilization | None = None
     profiles: Profiles | None = None
@@ -222,6 +224,12 @@ class Evidence:
         return 0.0 if self.interruption is None else self.interruption.seconds_of_a_step
 
     @property
+    def pausing_seconds(self) -> float:
+        """Seconds for each step of pauses whose end was not awaited, at least; 0 unless they were seen often enough."""
+        seen = self.long_pause
+        return 0.0 if seen is None or seen.seen < SEEN_OFTEN else seen.seconds / max(1.0, seen.steps)
+
+    @property
     def seconds_of_a_step(self) -> float:
         """Seconds that the training as a whole takes for each step, with all that lies between its steps; 0 where that
         is not known."""
@@ -230,7 +238,7 @@ class Evidence:
         turn = 0.0
         if self.pause_seconds is not None and self.epoch_seconds:
             turn = self.pause_seconds * self.step_ms / 1000 / self.epoch_seconds
-        return self.step_ms / 1000 + turn + self.evaluating_seconds
+        return self.step_ms / 1000 + turn + self.evaluating_seconds + self.pausing_seconds
 
     @property
     def whole_epoch_seconds(self) -> float | None:

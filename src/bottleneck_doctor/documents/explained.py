@@ -99,6 +99,19 @@ class EpochPause:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LongPause:
+    """Work of the script's other than training, such as an evaluation, whose end was not awaited: a new process shows
+    more in that time. `seen`: how often; `seconds`: for how long it was seen at least, on average; `steps`: those of
+    training that had gone by since the start of the process, on average. `site`: the user's line that was running; None
+    where that was not seen."""
+
+    seen: int
+    seconds: float
+    steps: float
+    site: Site | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Interruption:
     """Evaluations in the midst of an epoch. `seen` of them, `seconds` each (median), one every so many batches.
     `passes` and `with_graph`: as in an `EpochPause`. `by_mode`: they are only known by the model's evaluation mode, so

@@ -25,6 +25,7 @@ from bottleneck_doctor.documents.explained import (
     GarbageCollection,
     Interruption,
     Loading,
+    LongPause,
     NotJudged,
     PaddingUse,
     PhaseTable,
@@ -121,6 +122,7 @@ __all__ = [
     "LineListing",
     "LineProfile",
     "Loading",
+    "LongPause",
     "Method",
     "Noise",
     "NotJudged",
@@ -291,6 +293,8 @@ class Result:
     epoch_pause: EpochPause | None = None
     interruption: Interruption | None = None
     """None where no evaluation in the midst of an epoch was seen twice in a process."""
+    long_pause: LongPause | None = None
+    """None where all pauses came to their end, and in reports of earlier releases."""
     loading: list[Loading] = field(default_factory=list)
     timelines: list[Timeline] = field(default_factory=list)
     synchronising: list[SynchronisingCall] = field(default_factory=list)

@@ -26,7 +26,7 @@ from bottleneck_doctor.documents.report import (
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain.details import LinesDetail, TraceDetail, Unreadable, check
 from bottleneck_doctor.explain.explanation import Explanation as Explanation
-from bottleneck_doctor.measure import first_look
+from bottleneck_doctor.measure import first_look, pauses
 from bottleneck_doctor.measure.budget import Allowance, Budget, OutOfTime
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements
@@ -164,6 +164,7 @@ class Explainer:
     def explained(self) -> Explanation:
         """All that was gathered so far, and what processes told of their pauses in any window."""
         self.explanation.read_pauses(list(self._measured.pauses.values()), self._measured.windows)
+        self.explanation.long_pause = pauses.long_pause(self._measured.unfinished)
         return self.explanation
 
     # -- in a session that trains as written -------------------------------------------------------------------------

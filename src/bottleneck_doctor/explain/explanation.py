@@ -16,6 +16,7 @@ from bottleneck_doctor.documents.report import (
     Interruption,
     LineProfile,
     Loading,
+    LongPause,
     PhaseTable,
     Profiles,
     SamplingProfile,
@@ -41,6 +42,7 @@ class Explanation:
     steps: StepTimes | None = None
     epoch_pause: EpochPause | None = None
     interruption: Interruption | None = None
+    long_pause: LongPause | None = None
     loading: list[Loading] = field(default_factory=list)
     timelines: list[Timeline] = field(default_factory=list)
     synchronising: list[SynchronisingCall] | None = None

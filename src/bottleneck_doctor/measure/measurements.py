@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -13,6 +13,7 @@ from bottleneck_doctor.knobs import is_ceiling, num_workers
 from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.runtime.wire.messages import Found
+from bottleneck_doctor.session.failure import Stack
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,16 @@ class Out:
 
     reason: str = ""
     idle: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """Other work of the script's than training that had lasted for so many `seconds` when its process was ended, after
+    so many `steps` of training. `stacks`: what ran then; empty where that was not seen."""
+
+    seconds: float
+    steps: int
+    stacks: Sequence[Stack] = ()
 
 
 class Measurements:
@@ -32,6 +43,8 @@ class Measurements:
         self.epoch_batches = found.epoch_length
         self.pauses: dict[int, dict[str, Any]] = {}
         """What each session has told last of its pauses: `WindowDone.pauses`."""
+        self.unfinished: list[Unfinished] = []
+        """Pauses whose end was not awaited."""
         self._out: dict[str, Out] = {}
         self._workers_out: tuple[Out, frozenset[str]] | None = None
         """Why no other number of workers is measured any more, and the settings that had been measured by then."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from statistics import median
+from statistics import fmean, median
 
-from bottleneck_doctor.documents.report import Window
+from bottleneck_doctor.documents.report import LongPause, Site, Window
+from bottleneck_doctor.measure.measurements import Unfinished
+from bottleneck_doctor.session.failure import Frame, Stack
 
 
 def stretch(windows: Sequence[Window]) -> float:
@@ -35,6 +38,27 @@ def stretch_of_steps(window: Window) -> float:
     """The same by a window that is not of whole epochs, and holds some; 1 where it does not tell."""
     timed = window.seconds + window.lead_in_seconds
     return 1.0 if window.ended is None or timed <= 0 else max(1.0, (window.ended - window.started) / timed)
+
+
+def long_pause(unfinished: Sequence[Unfinished]) -> LongPause | None:
+    """What is known of the pauses whose end was not awaited; None if there were none. The line is the one that was
+    running in most of them."""
+    if not unfinished:
+        return None
+    running = [frame for each in unfinished for frame in _innermost(each.stacks)]
+    sites = Counter((frame.file, frame.line) for frame in running)
+    (file, line), _ = sites.most_common(1)[0] if sites else (("", 0), 0)
+    return LongPause(
+        seen=len(unfinished),
+        seconds=fmean(each.seconds for each in unfinished),
+        steps=fmean(each.steps for each in unfinished),
+        site=Site(file=file, line=line) if file else None,
+    )
+
+
+def _innermost(stacks: Sequence[Stack]) -> list[Frame]:
+    """The innermost of the user's own functions in the training process; empty if none was seen."""
+    return [frame for stack in stacks if not stack.worker for frame in stack.frames if frame.own][:1]
 
 
 def share(windows: Sequence[Window]) -> float:

@@ -13,14 +13,14 @@ from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.measure.blame import Blame
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.costs import Costs
-from bottleneck_doctor.measure.measurements import Measurements
+from bottleneck_doctor.measure.measurements import Measurements, Unfinished
 from bottleneck_doctor.measure.schedule import Probe, WindowSize
 from bottleneck_doctor.measure.waiting import awaited
 from bottleneck_doctor.measure.windows import AS_WRITTEN, kept
 from bottleneck_doctor.monitor import RunQueue
 from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session import autopsy
-from bottleneck_doctor.session.ending import Hung, ended
+from bottleneck_doctor.session.ending import Ending, Hung, SessionOver, ended
 from bottleneck_doctor.session.failure import Stack
 from bottleneck_doctor.session.session import Session
 
@@ -85,6 +85,9 @@ class Prober:
         """Those that they have told, by the number of optimizer steps before."""
         self.skips = 0
         """Steps that go by before the next window of steps that counts, or warms up."""
+        self._reached = 0, 0, 0
+        """The number of the session of the last window, and the batches that had gone by when it was over: of the
+        training, and since the loop was found."""
         self.position: int | None = None
         """Batches of the training's order, or steps, that had gone by when the last window was over; None before the
         first."""
@@ -265,12 +268,18 @@ class Prober:
         with self._run_queue() as queue:
             until, now = self._budget.now() + time_left, self._budget.now
             last, pause = self._longest_last_step(step), self._longest_pause(session, size)
-            event = awaited(session, limit, until, patience, now, last=last, pause=pause)
+            try:
+                event = awaited(session, limit, until, patience, now, last=last, pause=pause)
+            except SessionOver as over:
+                if over.ending is Ending.AWAY and over.still:
+                    self._note_unfinished(session, over.still)
+                raise
         if isinstance(event, messages.WindowDone):
             if event.window != self._number:
                 return messages.Trouble(text=f"window {self._number} was granted, and {event.window} ended")
             self._runnable = queue.mean(event.stretches)
             self.position = event.position + event.ahead
+            self._reached = session.number, event.position, sum(session.progress().values())
             if event.pauses:
                 self._measured.pauses[session.number] = event.pauses
             self.losses |= {int(step): loss for step, loss in event.losses}
@@ -283,6 +292,13 @@ class Prober:
             if event is None:
                 raise OutOfTime
         return event
+
+    def _note_unfinished(self, session: Session, seconds: float) -> None:
+        """The script does something other than training, and nobody waits for its end."""
+        number, position, before = self._reached
+        if number == session.number and session.rank_group.size <= 1:
+            steps = position + sum(session.progress().values()) - before
+            self._measured.unfinished.append(Unfinished(seconds, steps, _stacks(session)))
 
     def _learn_epoch(self, batches: int) -> None:
         """The loop takes so many batches in an epoch, whatever its loader says. What kind of window it takes stays, if

@@ -11,6 +11,8 @@ BETWEEN_EPOCHS = "What happens between epochs is not in these figures: fewer tha
 PAUSES = "Pauses for evaluating and saving are not in these figures."
 OTHER_PAUSES = "Pauses other than these evaluations are not in these figures."
 
+LONG_PAUSES = "Its long breaks are not in these figures: doctor did not wait until they were over."
+
 SEEN_OFTEN = 2
 """How many ends of epochs have to be seen before anything is said of them."""
 MUCH_BETWEEN = 0.1
@@ -87,6 +89,8 @@ def _whole_run(result: Result) -> str:
     if run.evaluations:
         within = " within epochs" if run.epochs is not None else ""
         said += f" Of that, evaluations{within} take {_text(run.evaluations)}."
+    if result.long_pause is not None:
+        return f"{said} {LONG_PAUSES}"
     if run.between is None:
         said += f" {BETWEEN_EPOCHS if run.epochs is not None else OTHER_PAUSES if run.evaluations else PAUSES}"
     return said
