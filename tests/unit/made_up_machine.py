@@ -298,7 +298,7 @@ class MadeUpSession:
         self.grants: list[Grant] = []
         self.stopped = 0
         """How many times it was told to end."""
-        self._made = 0
+        self._made = self._before = 0
         self._ahead = 0
         """Batches that workers had made when they ended, beyond those that it has trained on."""
         self.begun: list[int] = []
@@ -361,6 +361,7 @@ class MadeUpSession:
     def grant(self, grant: Grant) -> None:
         machine, training = self.machine, self.training
         self.grants.append(grant)
+        self._before = self._made - self.found_after
         assert not any(each.trains for each in machine.sessions), "two train at a time"
         machine.granted += 1
         step = training.step_seconds(grant, self._made) * training.slow.get(machine.granted, 1.0) * self._chance(grant)
@@ -483,9 +484,10 @@ class MadeUpSession:
         return False
 
     def progress(self) -> dict[int, int]:
-        if self._granted is None:
-            return {0: 0}
-        return {0: int((self.machine.now - self._granted.began) / self._step) if self._step else 0}
+        now = 0
+        if self._granted is not None and self._step:
+            now = int((self.machine.now - self._granted.began) / self._step)
+        return {0: self._before + now if self._granted is not None else self._made - self.found_after}
 
     def tail(self) -> str:
         return "Epoch 1\n"

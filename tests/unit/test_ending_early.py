@@ -417,6 +417,17 @@ def test_a_queue_that_a_life_is_too_short_to_lead_past_is_no_reason_to_compare_n
     assert worth.estimate == pytest.approx(1.5, abs=0.01)
 
 
+def test_what_a_script_ends_in_does_not_take_all_of_its_processes() -> None:
+    """Without workers a step takes 4 s: no process lives long enough, but each begins with what was tried least."""
+    machine = Machine(
+        step=0.5, start=9.5, steps=24, epoch=12, workers=4, load=3.5, able=("autocast", "fused_optimizer"),
+        speeds={"fused_optimizer=True": 1.4},
+    )  # fmt: skip
+    result = Examined(machine).result
+    tried = {window.label for window in result.windows if window.setting and window.mode == "timed"}
+    assert len(tried) >= 4
+
+
 def test_what_workers_bring_is_seen_in_short_lives_too() -> None:
     """Four workers make a batch in 0.7 s, and a step takes 0.5 s; with eight, nothing waits."""
     machine = Machine(step=0.5, start=9.5, steps=60, workers=4, load=2.8, cpus=16.0)

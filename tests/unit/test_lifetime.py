@@ -63,6 +63,16 @@ def test_more_processes_are_planned_once_there_is_more_time() -> None:
     assert life.planned(later, 9, 0.5, 9.5, 50.0, 8) == later
 
 
+def test_a_life_has_no_more_steps_than_a_process_made() -> None:
+    """The first batch of each epoch is waited for, which is no step."""
+    life, clock = lived()
+    assert life.steps(0.5) == math.inf
+    clock.now += 10.0
+    life.ended(steps=15)
+    assert life.steps(0.5) == pytest.approx(0.95 * 15)
+    assert life.steps(2.0) == pytest.approx(0.95 * 5)
+
+
 def test_what_it_stood_still_at_its_end_is_no_part_of_a_life() -> None:
     life, clock = lived()
     life.begins()

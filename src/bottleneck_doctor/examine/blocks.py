@@ -240,7 +240,7 @@ class Blocks:
     def script_ended(self, still: float) -> None:
         """The script came to its end by itself, or made no step for the last `still` seconds, as in a long evaluation.
         So the windows of later processes have to fit into such a life."""
-        self.lifetime.ended(still)
+        self.lifetime.ended(still, self.prober.lived)
         if not self.selection.chosen_after:
             self.plan = self._fitting.within_lives(self.plan, self._next_probes(), asked=self._asked)
             if self._fitting.leads_by_far() or self._fitting.claim_takes_the_rest(asked=self._asked):

@@ -225,11 +225,13 @@ class Fitting:
 
     def _within(self, probes: Sequence[Probe], left: float, before: float) -> list[Probe]:
         """The probes that `left` seconds hold, by priority, after `before` seconds for a first window as written."""
-        counts = Counter(window.label for window in self._selection.measured.windows if pairing.usable(window))
+        measured = self._selection.measured
+        counts = Counter(window.label for window in measured.windows if pairing.usable(window))
         if self._selection.crowded:
             # What leads would take every process for itself. Once a claim has what it needs, others have their turn.
             probes = [replace(each, priority=1) if self._has_enough(each, counts) else each for each in probes]
-        return schedule.fitting(probes, self._expected(probes), before, left, counts)
+        # What a process came to its end in has had its turn, too, or it would take all of them.
+        return schedule.fitting(probes, self._expected(probes), before, left, counts + measured.lost)
 
     def _has_enough(self, each: Probe, counts: Mapping[str, int]) -> bool:
         """Whether a setting that goes first was measured as often as a claim takes."""

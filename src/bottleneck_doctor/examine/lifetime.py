@@ -44,6 +44,8 @@ class Lifetime:
         """The shortest life so far of a process that came to its end."""
         self.lives = 0
         """How many processes came to their end."""
+        self._steps = math.inf
+        """Steps of the shortest such life, as far as that is known."""
         self._short = False
         """Whether windows were made shorter, to fit into a life."""
         self._now = now
@@ -53,8 +55,10 @@ class Lifetime:
         """A process stands at its loop."""
         self._stood = self._now()
 
-    def ended(self, still: float = 0.0) -> None:
-        """The script came to its end, or made no step for the last `still` seconds."""
+    def ended(self, still: float = 0.0, steps: int | None = None) -> None:
+        """The script came to its end, or made no step for the last `still` seconds. `steps`: that it made meanwhile;
+        None if that is not known."""
+        self._steps = min(self._steps, math.inf if steps is None else steps)
         self.seconds = min(self.seconds, max(0.0, self._now() - self._stood - still))
         self.lives += 1
 
@@ -87,8 +91,9 @@ class Lifetime:
         return steps_left.timed(steps, windows)
 
     def steps(self, step: float) -> float:
-        """For how many steps a process lives, if one takes so many seconds."""
-        return (1 - KEPT_FREE) * self.seconds / max(1e-9, step)
+        """For how many steps a process lives, if one takes so many seconds. It may be fewer than its seconds say: the
+        first batch of an epoch is waited for, too."""
+        return min((1 - KEPT_FREE) * self._steps, (1 - KEPT_FREE) * self.seconds / max(1e-9, step))
 
     def starts(self, seconds: float) -> int:
         """How many processes it takes to hold so many seconds of windows; one if they don't end by themselves."""

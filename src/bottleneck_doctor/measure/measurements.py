@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -43,6 +44,8 @@ class Measurements:
         self.epoch_batches = found.epoch_length
         self.pauses: dict[int, dict[str, Any]] = {}
         """What each session has told last of its pauses: `WindowDone.pauses`."""
+        self.lost: Counter[str] = Counter()
+        """How often a process came to its end in a window of a setting, by key."""
         self.unfinished: list[Unfinished] = []
         """Pauses whose end was not awaited."""
         self._out: dict[str, Out] = {}

@@ -22,7 +22,7 @@ from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session import autopsy
 from bottleneck_doctor.session.ending import Ending, Hung, SessionOver, ended
 from bottleneck_doctor.session.failure import Stack
-from bottleneck_doctor.session.session import Session
+from bottleneck_doctor.session.session import Exited, Session
 
 HANG_SECONDS = 30.0
 HANG_FACTOR = 12.0
@@ -85,6 +85,8 @@ class Prober:
         """Those that they have told, by the number of optimizer steps before."""
         self.skips = 0
         """Steps that go by before the next window of steps that counts, or warms up."""
+        self.lived: int | None = None
+        """Steps that the last process which ended by itself made once its loop was found; None if that is not known."""
         self._reached = 0, 0, 0
         """The number of the session of the last window, and the batches that had gone by when it was over: of the
         training, and since the loop was found."""
@@ -271,8 +273,7 @@ class Prober:
             try:
                 event = awaited(session, limit, until, patience, now, last=last, pause=pause)
             except SessionOver as over:
-                if over.ending is Ending.AWAY and over.still:
-                    self._note_unfinished(session, over.still)
+                self._note_end(session, each, over)
                 raise
         if isinstance(event, messages.WindowDone):
             if event.window != self._number:
@@ -287,18 +288,25 @@ class Prober:
                 self._learn_epoch(event.epoch_batches)
             self.device_bytes = _larger(self.device_bytes, event.device_bytes)
             self.device_reserved_bytes = _larger(self.device_reserved_bytes, event.device_reserved_bytes)
+        if isinstance(event, Exited):
+            self._note_end(session, each)
         if event is None or isinstance(event, Hung):
             event = session.rank_group.parted(hung=event is not None) or event
             if event is None:
                 raise OutOfTime
         return event
 
-    def _note_unfinished(self, session: Session, seconds: float) -> None:
-        """The script does something other than training, and nobody waits for its end."""
+    def _note_end(self, session: Session, each: Probe, over: SessionOver | None = None) -> None:
+        """The script came to its end in a window of `each`, or does something other than training, and nobody waits for
+        the end of that."""
+        self._measured.lost[each.key] += 1
+        if session.rank_group.size > 1:
+            return
+        self.lived = sum(session.progress().values())
         number, position, before = self._reached
-        if number == session.number and session.rank_group.size <= 1:
-            steps = position + sum(session.progress().values()) - before
-            self._measured.unfinished.append(Unfinished(seconds, steps, _stacks(session)))
+        if over is not None and over.ending is Ending.AWAY and over.still and number == session.number:
+            steps = position + self.lived - before
+            self._measured.unfinished.append(Unfinished(over.still, steps, _stacks(session)))
 
     def _learn_epoch(self, batches: int) -> None:
         """The loop takes so many batches in an epoch, whatever its loader says. What kind of window it takes stays, if
