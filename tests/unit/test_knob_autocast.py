@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -63,6 +64,24 @@ def test_a_model_that_was_compiled_in_place(model: nn.Module, applied: Autocast)
     assert dtype(model) is torch.bfloat16
     applied._leave()
     assert dtype(copy.deepcopy(model)) is torch.float32
+
+
+def test_a_model_with_a_scripted_part() -> None:
+    """MACE has several: their parameters lie in no dictionary of Python's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch's, of scripting: programs have such parts all the same.
+        scripted = torch.jit.script(nn.Linear(4, 4))
+    model = nn.Sequential(nn.Linear(4, 4), scripted)
+    knob, steps = Autocast(), Steps()
+    steps.roots = [model]
+    context = GuestContext(steps, "cpu")
+    knob.apply("bfloat16", context)
+    try:
+        assert dtype(model) is torch.bfloat16
+        assert knob.effect("bfloat16", context)
+    finally:
+        knob.revert(context)
+    assert dtype(model) is torch.float32
 
 
 def test_a_thread_leaves_what_it_entered_though_the_window_ends_in_another(model: nn.Module) -> None:

@@ -196,5 +196,7 @@ def _uncompiled(root: Any) -> List[Any]:
 
 
 def _is_matrix_layer(module: Any) -> bool:
-    weight = getattr(module, "weight", None)  # A scripted module keeps its parameters elsewhere.
-    return isinstance(weight, torch.nn.Parameter) and weight.dim() >= 2 and not isinstance(module, torch.nn.Embedding)
+    if isinstance(module, torch.jit.ScriptModule):
+        return False  # It keeps its parameters elsewhere, and calls its layers without their hooks.
+    weight = module._parameters.get("weight")
+    return weight is not None and weight.dim() >= 2 and not isinstance(module, torch.nn.Embedding)
