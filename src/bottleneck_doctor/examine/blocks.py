@@ -136,7 +136,7 @@ class Blocks:
             window = costs.usual_steps(costs.size(probe(BASELINE, {}), costs.window_seconds))
             costs.heed_life(steps_left.most_steps(live.steps_left, window, steps_left.EXAMINED), live.steps_left)
         self.warming.stand_at(live.loop, briefly=not self.lifetime.lives and costs.most_steps is not None)
-        self.lifetime.begins()
+        self.lifetime.begins(lambda: sum(live.session.progress().values()))
 
     # -- in a session --------------------------------------------------------------------------------------------------
 
@@ -184,9 +184,9 @@ class Blocks:
                 left = max(left, EXPLORING_SHARE * self._budget.seconds - self._budget.spent())
             if exploring and scarce:
                 left = min(left + going_on.askable(self._budget, asked=self._asked), self._budget.left())
-            left = min(left, self.lifetime.left())
+            left = min(left, self.lifetime.left(self.prober.costs.baseline_step))
             probes = self.selection.probes(live.session.number, first_block=first)
-            if exploring and not first and self._goes_on():
+            if exploring and not first and self._sessions is None and self._budget.left() > self.least_session():
                 # Repeating windows here would take time from another process, which would tell more.
                 probes = self.selection.news(probes)
             if first and not probes and not self.prober.has_baseline():
@@ -293,21 +293,20 @@ class Blocks:
             news=self.selection.unmeasured(),
         )
 
-    def _goes_on(self) -> bool:
-        """Whether doctor decides how many processes there are, and there is time for another."""
-        return self._sessions is None and self._budget.left() > self.least_session()
-
     def _run_block(self, live: Live, probes: list[Probe]) -> None:
         self.prober.block += 1
-        windows = self._measured.windows
+        windows, costs = self._measured.windows, self.prober.costs
         follows = bool(windows) and windows[-1].label == BASELINE and windows[-1].session == live.session.number
         # So the likeliest has been measured between two baselines even if the time ends before the block does.
         parts = [probes[:1], probes[1:]] if self._fitting.scarce and len(probes) > 1 else [probes]
         order = schedule.blocks(parts, probe(BASELINE, {}), self._generator, after_baseline=follows)
         for each in order:
-            cost = self.prober.costs.seconds.get(each.key, self.prober.costs.baseline())
+            cost = costs.seconds.get(each.key, costs.baseline())
             if self._budget.left() < 0.5 * cost and self.prober.has_baseline():
                 raise OutOfTime
+            compared = bool(windows and windows[-1].session == live.session.number and windows[-1].setting)
+            if compared and not self.lifetime.holds(costs.usual_steps(costs.size(each, costs.window_seconds))):
+                return  # The script would come to its end in it, or wait for its own evaluation.
             if self.selection.alive(each):
                 self._quiet.measure(live.session, each)
             if each.key == BASELINE:

@@ -208,7 +208,7 @@ class Fitting:
         if not probes:
             return []
         if self.scarce:
-            left = min(self._left_to_explore(left, asked=asked), self._lifetime.left())
+            left = min(self._left_to_explore(left, asked=asked), self._lifetime.left(self._costs.baseline_step))
         within = self._within(self._in_turn(probes), left, baseline if first else 0.0)
         expected = self._expected(within)
         if not first and expected[within[0].key] + baseline > left:

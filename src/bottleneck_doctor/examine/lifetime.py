@@ -49,11 +49,11 @@ class Lifetime:
         self._short = False
         """Whether windows were made shorter, to fit into a life."""
         self._now = now
-        self._stood = now()
+        self.begins()
 
-    def begins(self) -> None:
-        """A process stands at its loop."""
-        self._stood = self._now()
+    def begins(self, made: Callable[[], int] = lambda: 0) -> None:
+        """A process stands at its loop. `made`: how many steps it has made since."""
+        self._stood, self._made = self._now(), made
 
     def ended(self, still: float = 0.0, steps: int | None = None) -> None:
         """The script came to its end, or made no step for the last `still` seconds. `steps`: that it made meanwhile;
@@ -62,9 +62,14 @@ class Lifetime:
         self.seconds = min(self.seconds, max(0.0, self._now() - self._stood - still))
         self.lives += 1
 
-    def left(self) -> float:
-        """Seconds that the process which stands has for windows."""
-        return self._stood + (1 - KEPT_FREE) * self.seconds - self._now()
+    def left(self, step: float = 0.0) -> float:
+        """Seconds that the process which stands has for windows, if a step takes so many seconds."""
+        seconds = self._stood + (1 - KEPT_FREE) * self.seconds - self._now()
+        return seconds if math.isinf(self._steps) else min(seconds, (self._steps - self._made()) * step)
+
+    def holds(self, steps: int) -> bool:
+        """Whether the process which stands makes so many steps more."""
+        return self._made() + steps <= self._steps
 
     def ends_soon(self, selection: Selection) -> bool:
         """Whether processes live for so short that settings which were not measured wait for the next ones. Some may
