@@ -389,7 +389,7 @@ FROZEN = {"gc_freeze": 50_000}
 @pytest.mark.parametrize("whole", [0, 2])
 def test_what_the_collector_takes_between_epochs_is_a_part_of_them(whole: int) -> None:
     """Epochs of 1 s, with 0.5 s of collecting after each, or 0.1 s once all is frozen."""
-    before = {"turns": 2, "turns_collecting": 1.0, "whole_epochs": whole}
+    before: dict[str, Any] = {"turns": 2, "turns_collecting": 1.0, "whole_epochs": whole}
     windows = [
         window(at=0, **before),
         window("frozen", at=5, setting=FROZEN, turns=4, turns_collecting=0.4, whole_epochs=whole),
