@@ -94,6 +94,8 @@ class Training:
     device: str = "cpu"
     drawn_by: str = "BatchSampler of RandomSampler"
     rung: str = "optimizer step"
+    optimizer_steps: int = 0
+    """Those that each window sees, though the loop was found by another rung."""
     able: tuple[str, ...] = ()
     """Knobs that can be applied to this loop, of those that can't be to each."""
     luck: float = 0.0
@@ -434,6 +436,7 @@ class MadeUpSession:
             lead_in_seconds=lead_in * step,
             whole_epochs=steps // training.epoch if grant.epochs else 0,
             wait_seconds=steps * wait,
+            optimizer_steps=training.optimizer_steps,
             started=machine.now,
             ended=machine.now + (lead_in + steps) * step + training.paused(grant, steps),
             detail=_told(grant.mode, steps, step, wait, training.optimizer),

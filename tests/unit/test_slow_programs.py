@@ -194,3 +194,10 @@ def test_a_whole_epoch_is_a_window_where_its_start_is_waited_for() -> None:
     ran = examined(1.0, 2.0, {"workers": 4, "load": 8.0}, epoch=8)
     timed = [window for window in ran.result.windows if pairing.usable(window) and window.mode == "timed"]
     assert {window.steps % 8 for window in timed} == {0}
+
+
+@pytest.mark.parametrize(("steps", "said"), [(0, "steps are counted by batches"), (4, "an optimizer made steps later")])
+def test_a_loop_of_batches_alone_may_not_be_the_training(steps: int, said: str) -> None:
+    result = Examined(Machine(rung="batches", optimizer_steps=steps)).result
+    (warning,) = [each for each in result.warnings if each.slug == "lower-rung"]
+    assert said in warning.sentence

@@ -260,7 +260,8 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
     if judged is not None:
         found += _weak_evidence(judged, sure=gathered.sure_after is not None)
     if gathered.selection is not None:
-        found += _odd_loop(gathered.selection.found)
+        measured = gathered.selection.measured
+        found += _odd_loop(measured.found, steps_followed=measured.steps_followed)
     found += [cells_counted(word) for word in gathered.argv if is_notebook(word)][:1]
     if gathered.missing_ranks:
         found.append(rank_missing(gathered.missing_ranks))
@@ -363,7 +364,8 @@ def _weak_evidence(judged: judge.Judgement, *, sure: bool) -> list[Warning]:
     return found
 
 
-def _odd_loop(found: Found) -> list[Warning]:
+def _odd_loop(found: Found, *, steps_followed: bool) -> list[Warning]:
+    """`steps_followed`: as in `Measurements`."""
     odd = []
     if not found.periodic:
         odd.append(
@@ -377,6 +379,14 @@ def _odd_loop(found: Found) -> list[Warning]:
             Warning(
                 slug="closure-steps",
                 sentence="A step is one call of the optimizer's closure here: the optimizer's own steps take long.",
+            )
+        )
+    elif steps_followed:
+        odd.append(
+            Warning(
+                slug="lower-rung",
+                sentence="The loop was found by its batches alone, and an optimizer made steps later. So what was "
+                "measured may be a look through the data before training, and not the training.",
             )
         )
     elif found.rung != "optimizer step":

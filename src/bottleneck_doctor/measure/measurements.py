@@ -44,6 +44,8 @@ class Measurements:
         self.epoch_batches = found.epoch_length
         self.pauses: dict[int, dict[str, Any]] = {}
         """What each session has told last of its pauses: `WindowDone.pauses`."""
+        self.steps_followed = False
+        """Whether an optimizer made a step in a loop that was found without one."""
         self.lost: Counter[str] = Counter()
         """How often a process came to its end in a window of a setting, by key."""
         self.unfinished: list[Unfinished] = []

@@ -284,6 +284,8 @@ class Prober:
             if event.pauses:
                 self._measured.pauses[session.number] = event.pauses
             self.losses |= {int(step): loss for step, loss in event.losses}
+            followed = event.optimizer_steps > 0 and self._measured.found.rung == "batches"
+            self._measured.steps_followed = self._measured.steps_followed or followed
             if event.epoch_batches:
                 self._learn_epoch(event.epoch_batches)
             self.device_bytes = _larger(self.device_bytes, event.device_bytes)
