@@ -41,7 +41,7 @@ def lived(*seconds: float) -> tuple[Lifetime, Clock]:
 def test_until_a_process_has_ended_nothing_is_limited() -> None:
     life, clock = lived()
     clock.now += 1000.0
-    assert life.left() == math.inf
+    assert life.left(0.1) == math.inf
     assert life.planned(PLAN, 5, 0.002, 3.0, 100.0, 8) == PLAN
 
 
@@ -50,7 +50,7 @@ def test_the_shortest_life_counts() -> None:
     assert life.seconds == 9.0
     life.begins()
     clock.now += 4.0
-    assert life.left() == pytest.approx(0.95 * 9.0 - 4.0)
+    assert life.left(0.1) == pytest.approx(0.95 * 9.0 - 4.0)
 
 
 def test_more_processes_are_planned_once_there_is_more_time() -> None:
@@ -71,6 +71,10 @@ def test_a_life_has_no_more_steps_than_a_process_made() -> None:
     life.ended(steps=15)
     assert life.steps(0.5) == pytest.approx(0.95 * 15)
     assert life.steps(2.0) == pytest.approx(0.95 * 5)
+    life.begins(lambda: 11)
+    assert life.left(0.5) == pytest.approx(4 * 0.5)
+    assert life.holds(4)
+    assert not life.holds(5)
 
 
 def test_what_it_stood_still_at_its_end_is_no_part_of_a_life() -> None:

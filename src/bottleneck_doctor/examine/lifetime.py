@@ -62,7 +62,7 @@ class Lifetime:
         self.seconds = min(self.seconds, max(0.0, self._now() - self._stood - still))
         self.lives += 1
 
-    def left(self, step: float = 0.0) -> float:
+    def left(self, step: float) -> float:
         """Seconds that the process which stands has for windows, if a step takes so many seconds."""
         seconds = self._stood + (1 - KEPT_FREE) * self.seconds - self._now()
         return seconds if math.isinf(self._steps) else min(seconds, (self._steps - self._made()) * step)

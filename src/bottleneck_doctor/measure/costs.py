@@ -189,15 +189,14 @@ class Costs:
         """`size`, cut to a window's share of a process that soon ends. A faster setting has more steps a second, but
         the script has no more of them. Where that share has no room to lead past all of a queue, it leads past as much
         of it as fits."""
-        unit, period, share = size.unit, self.shape.period, schedule.PLAIN_LEAD_IN + most_steps
-        steps = schedule.in_units(max(LEAST_TOLD_STEPS, share // LED_PAST), period)
-        if size.lead_in + max(unit, steps) <= share or size.lead_in <= schedule.in_units(
-            schedule.PLAIN_LEAD_IN, period
-        ):
-            most = min(most_steps, share - size.lead_in)
-            return replace(size, steps=min(size.steps, max(unit, most // unit * unit)))
-        lead_in = schedule.in_units(max(schedule.PLAIN_LEAD_IN, min(size.lead_in, share - steps)), period)
-        return replace(size, lead_in=lead_in, steps=min(size.steps, steps), unit=period)
+        period, share = self.shape.period, schedule.PLAIN_LEAD_IN + most_steps
+        plain = schedule.in_units(schedule.PLAIN_LEAD_IN, period)
+        fewest = schedule.in_units(max(LEAST_TOLD_STEPS, share // LED_PAST), period)
+        if size.lead_in <= max(plain, share - max(size.unit, fewest)):
+            most = min(most_steps, share - size.lead_in) // size.unit * size.unit
+            return replace(size, steps=min(size.steps, max(size.unit, most)))
+        lead_in = schedule.in_units(max(plain, min(size.lead_in, share - fewest)), period)
+        return replace(size, lead_in=lead_in, steps=min(size.steps, fewest), unit=period)
 
     def _beside_pauses(self, seconds: float) -> float:
         """`seconds`, or as many fewer as pauses between epochs are longer than what a window may take."""
