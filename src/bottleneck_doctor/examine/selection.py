@@ -104,12 +104,14 @@ def _candidate(fix: Fix, found: Found, only: frozenset[str], skip: frozenset[str
 
 def _reconsider(candidates: Sequence[Candidate], measured: Measurements) -> None:
     """Offer the fixes that the loop as found gave no reason for, if what lies between epochs does."""
-    share = measured.collecting_share()
     for candidate in candidates:
-        again, refused = candidate.fix.propose_between, candidate.fix.propose(measured.found)
-        if again is None or not isinstance(refused, NotApplicable) or candidate.refusal != refused.reason:
+        again = candidate.fix.propose_between
+        if again is None:
             continue
-        offer = again(measured.found, share)
+        refused = candidate.fix.propose(measured.found)
+        if not isinstance(refused, NotApplicable) or candidate.refusal != refused.reason:
+            continue
+        offer = again(measured.found, measured.collecting_share())
         if not isinstance(offer, NotApplicable):
             candidate.take(offer)
 

@@ -61,9 +61,9 @@ class Measurements:
     def collecting_share(self) -> float:
         """The part of the time of the training as written, 0 to 1, in which Python's garbage collector runs between
         epochs; 0 where windows did not show it."""
-        collecting = pairing.collecting_a_turn(self.windows)
+        collecting, per_step = pairing.collecting_a_turn(self.windows), pairing.samples_per_step(self.windows)
         costs = [
-            pairing.step_cost(each, pairing.samples_per_step(self.windows))
+            pairing.step_cost(each, per_step)
             for each in self.windows
             if pairing.usable(each) and each.label == BASELINE
         ]

@@ -280,7 +280,7 @@ def quick_speeds(windows: Sequence[Window], epoch_batches: int | None) -> dict[s
 
 Part = tuple[tuple[str, object], ...]
 """The knobs of a setting on which a cost depends, with their values."""
-Costs = dict[tuple[int | None, Part], float]
+EpochCosts = dict[tuple[int | None, Part], float]
 """Seconds an epoch, by session and part of the setting; with None for a session, the mean of all."""
 
 
@@ -292,11 +292,11 @@ def _collector_part(setting: Setting) -> Part:
     return tuple(sorted(of_collector(setting).items()))
 
 
-def _known(costs: Costs, session: int, part: Part, otherwise: float) -> float:
+def _known(costs: EpochCosts, session: int, part: Part, otherwise: float) -> float:
     return costs.get((session, part), costs.get((None, part), otherwise))
 
 
-def _collecting(windows: Iterable[Window]) -> Costs:
+def _collecting(windows: Iterable[Window]) -> EpochCosts:
     """How long Python's garbage collector runs between two epochs under each set-up of it: means over all such times.
 
     It is a part of what an epoch costs, since a setting can act on it.
@@ -312,7 +312,7 @@ def _collecting(windows: Iterable[Window]) -> Costs:
     return {key: seconds[key] / number for key, number in turns.items()}
 
 
-def _epoch_overheads(windows: Sequence[Window]) -> Costs:
+def _epoch_overheads(windows: Sequence[Window]) -> EpochCosts:
     """What starting an epoch costs under each set-up of the loader, in seconds: the mean of each session, and over all.
 
     Some figures may be below 0 by chance. They stay as they are, since means of figures cut off at 0 would be too high.

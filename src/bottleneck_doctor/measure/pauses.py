@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean, median
 
 from bottleneck_doctor.documents.report import LongPause, Site, Window
 from bottleneck_doctor.measure.measurements import Unfinished
-from bottleneck_doctor.session.failure import Frame, Stack
+from bottleneck_doctor.session.failure import own_frame
 
 
 def stretch(windows: Sequence[Window]) -> float:
     """How many times as long as its steps a window of whole epochs takes at least, by those of the training as written;
     1 where none shows it. Each begins with the rest of the epoch in which it was granted. How long that is is not told:
     a whole one at most."""
-    return _stretch(windows, lambda window: 0.0)
+    return _stretch(windows, collecting=False)
 
 
-def _stretch(windows: Sequence[Window], measured: Callable[[Window], float]) -> float:
-    """The same, where so many seconds of a window's pauses count as its steps do."""
+def _stretch(windows: Sequence[Window], *, collecting: bool) -> float:
+    """The same. `collecting`: the garbage collector's time between epochs counts as that of steps does."""
     seen = [
         (window.ended - window.started - window.seconds / window.whole_epochs)
-        / (window.seconds + window.lead_in_seconds + measured(window))
+        / (window.seconds + window.lead_in_seconds + collecting * window.turns_collecting)
         for window in windows
         if window.status == "ok"
         and window.mode == "timed"
@@ -45,8 +45,8 @@ def long_pause(unfinished: Sequence[Unfinished]) -> LongPause | None:
     running in most of them."""
     if not unfinished:
         return None
-    running = [frame for each in unfinished for frame in _innermost(each.stacks)]
-    sites = Counter((frame.file, frame.line) for frame in running)
+    running = (own_frame([stack for stack in each.stacks if not stack.worker]) for each in unfinished)
+    sites = Counter((frame.file, frame.line) for frame in running if frame is not None)
     (file, line), _ = sites.most_common(1)[0] if sites else (("", 0), 0)
     return LongPause(
         seen=len(unfinished),
@@ -56,15 +56,10 @@ def long_pause(unfinished: Sequence[Unfinished]) -> LongPause | None:
     )
 
 
-def _innermost(stacks: Sequence[Stack]) -> list[Frame]:
-    """The innermost of the user's own functions in the training process; empty if none was seen."""
-    return [frame for stack in stacks if not stack.worker for frame in stack.frames if frame.own][:1]
-
-
 def share(windows: Sequence[Window]) -> float:
     """The part of the time, 0 to 1, that goes by between epochs and that no speedup is about; 0 where no window shows
     it. The garbage collector's time there is a part of what speedups are about."""
-    return 1 - 1 / _stretch(windows, lambda window: window.turns_collecting)
+    return 1 - 1 / _stretch(windows, collecting=True)
 
 
 def gain_of_steps(gain: float, between: float) -> float | None:

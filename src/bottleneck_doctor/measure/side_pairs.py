@@ -152,8 +152,10 @@ class PairSample:
         per_step = self.base.per_step() if self.base.has_loader and self.head.has_loader else None
         both = not self.one_side_knows_overhead
         collecting = all(side.collecting() is not None and side.epoch_batches for side in (self.base, self.head))
-        base, head = (side.costs(per_step, overhead=both, collecting=collecting) for side in (self.base, self.head))
-        return base, head
+        return (
+            self.base.costs(per_step, overhead=both, collecting=collecting),
+            self.head.costs(per_step, overhead=both, collecting=collecting),
+        )
 
     def _numbers(self) -> list[int]:
         """The rounds in which both sides have a window, without those that a passing neighbour disturbed, if enough are

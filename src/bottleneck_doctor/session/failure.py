@@ -125,8 +125,8 @@ def cause(failure: Failure) -> Cause:
 def _hung(failure: Failure) -> Cause | None:
     if not failure.hung:
         return None
-    own = _own_frame([stack for stack in failure.stacks if stack.worker])
-    main = _own_frame([stack for stack in failure.stacks if not stack.worker])
+    own = own_frame([stack for stack in failure.stacks if stack.worker])
+    main = own_frame([stack for stack in failure.stacks if not stack.worker])
     unseen = not failure.stacks and num_workers.asked(failure.setting) is not None
     if failure.workers and (own is not None or unseen or _waits_for_workers(failure.stacks)):
         where = f" in {_place(own)}" if own is not None else ""
@@ -322,8 +322,8 @@ def _workers(failure: Failure) -> str:
 
 def standing(stacks: Sequence[Stack]) -> str:
     """The sentence that says in which of the user's lines a hanging process stood; "" if that was not seen."""
-    worker = _own_frame([stack for stack in stacks if stack.worker])
-    main = _own_frame([stack for stack in stacks if not stack.worker])
+    worker = own_frame([stack for stack in stacks if stack.worker])
+    main = own_frame([stack for stack in stacks if not stack.worker])
     if worker is not None and (main is None or _waits_for_workers(stacks)):
         return f"A loader worker was in {_place(worker)}."
     return f"The script was in {_place(main)}." if main is not None else ""
@@ -339,7 +339,7 @@ def whereabouts(stacks: Sequence[Stack]) -> str:
     return f"It was in {_place(own[1])}, called at {outermost}." if len(own) > 1 else f"It was at {outermost}."
 
 
-def _own_frame(stacks: Sequence[Stack]) -> Frame | None:
+def own_frame(stacks: Sequence[Stack]) -> Frame | None:
     """The innermost of the user's own functions on any of these stacks."""
     return next((frame for stack in stacks for frame in stack.frames if frame.own), None)
 

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._met import met_in_loading, passed_in_loading
-from bottleneck_doctor.diagnose._places import (
-    DOMINATES,
-    fetch_site,
-    hottest_loading,
-    listing_at,
-    loader_place,
-)
+from bottleneck_doctor.diagnose._places import DOMINATES, fetch_site, hottest_loading, listing_at, loader_place
 from bottleneck_doctor.diagnose._rule import (
     DATA_GUIDE,
     PART,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import gc
 import math
-from typing import List, Optional, Tuple
+from typing import Iterable, List, Optional, Tuple
 
 import torch
 from torch.utils.data import DataLoader
@@ -142,7 +142,7 @@ def _may_train_on(record: LoaderRecord, seconds: float) -> bool:
         return False
     objects = gc.get_objects()
     kinds = {type(each) for each in objects}
-    if any(issubclass(kind, torch.optim.Optimizer) for kind in kinds):
+    if _any_is(kinds, torch.optim.Optimizer):
         return False
     models = {kind for kind in kinds if issubclass(kind, torch.nn.Module)}
     return any(type(each) in models and _is_trainable(each) for each in objects)
@@ -237,8 +237,12 @@ def look_at_closures(steps: Steps, expected: Optional[Expected] = None) -> Optio
 def _patience_with_backwards() -> Tuple[int, float]:
     """By what there is in this process. Looking through all objects takes some 10 ms, so it is done when it matters."""
     kinds = {type(each) for each in gc.get_objects()}
-    if any(issubclass(kind, torch.optim.Optimizer) for kind in kinds):
+    if _any_is(kinds, torch.optim.Optimizer):
         return PATIENCE_WITH_OPTIMIZER
-    if any(issubclass(kind, DataLoader) for kind in kinds):
+    if _any_is(kinds, DataLoader):
         return PATIENCE_WITH_LOADER
     return PATIENCE_ALONE
+
+
+def _any_is(kinds: Iterable[type], wanted: type) -> bool:
+    return any(issubclass(kind, wanted) for kind in kinds)
