@@ -6,6 +6,7 @@ same: files of another program, damage, formats that nobody ever wrote. What a r
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, TypeVar
 
 import msgspec
@@ -75,7 +76,25 @@ def decode(data: bytes, shape: type[Document], *, newest: int, oldest: int = 1) 
 
 
 def schema(shape: type, title: str) -> bytes:
-    """JSON Schema of the documents of a class, generated from it."""
-    made = msgspec.json.schema(shape)
+    """JSON Schema of the documents of a class, generated from it.
+
+    Every release of msgspec and of Python gives the same: some keep the indentation of docstrings, and some name the
+    empty list that a field starts with.
+    """
+    made = _of_any_release(msgspec.json.schema(shape))
     made["title"] = title
     return msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n"
+
+
+def _of_any_release(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_of_any_release(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    said = {name: _of_any_release(each) for name, each in schema.items()}
+    # A field may be called "description" or "default" too, and what describes it is a schema.
+    if isinstance(said.get("description"), str):
+        said["description"] = inspect.cleandoc(said["description"])
+    if said.get("default") in ([], {}) and "type" in said:
+        del said["default"]
+    return said
