@@ -12,6 +12,8 @@ import pytest
 import torch
 from tests.unit.own_modules import loaded
 
+from bottleneck_doctor.edits.given_argument import given_argument_change
+from bottleneck_doctor.knobs import GivenArgument
 from bottleneck_doctor.runtime.knobs import GuestContext, Refused
 from bottleneck_doctor.runtime.knobs.attention_weights import AttentionWeights
 from bottleneck_doctor.runtime.loop.steps import Steps
@@ -26,6 +28,10 @@ class Block(nn.Module):
     def __init__(self):
         super().__init__()
         self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.several = nn.ModuleList(nn.MultiheadAttention(8, 2, batch_first=True) for _ in range(2))
+        self.named = nn.ModuleDict({"own": nn.MultiheadAttention(8, 2, batch_first=True)})
+        self.mixed = nn.ModuleList([nn.MultiheadAttention(8, 2, batch_first=True), nn.Identity()])
+        self.norms = nn.ModuleList([nn.LayerNorm(8), nn.LayerNorm(8)])
         self.weights = None
 
     def forward(self, x):
@@ -102,6 +108,70 @@ def test_weights_that_nothing_reads_are_left_out(tmp_path: Path, body: str) -> N
     assert knob.effect(False, context) is True
     knob.revert(context)
     torch.testing.assert_close(changed, as_written)
+
+
+OF_SEVERAL = {
+    "by place": ("for i in range(2):\n    x, _ = self.several[i](x, x, x)\nreturn x", "several"),
+    "by name": ("return self.named['own'](x, x, x)[0]", "named"),
+    "each": ("for layer in self.several:\n    x, _ = layer(x, x, x)\nreturn x", "layer"),
+    "numbered": ("for i, layer in enumerate(self.several):\n    x = layer(x, x, x)[0]\nreturn x", "layer"),
+    "with others": (
+        "for layer, norm in zip(self.several, self.norms):\n    x = norm(layer(x, x, x)[0])\nreturn x",
+        "layer",
+    ),
+    "with others, numbered": (
+        "for i, (norm, layer) in enumerate(zip(self.norms, self.several)):\n    x = layer(norm(x), x, x)[0]\nreturn x",
+        "layer",
+    ),
+    "at once": ("return sum(layer(x, x, x)[0] for layer in self.several)", "layer"),
+}
+OF_SOMETHING_ELSE = {
+    "not all are such layers": "x = self.mixed[0](x, x, x)[0]\nreturn x",
+    "in a loop, not all are": "for layer in self.mixed:\n    x = layer(x, x, x)[0]\n    break\nreturn x",
+    "assigned elsewhere": "for layer in self.several:\n    layer = self.mixed[0]\n    x = layer(x, x, x)[0]\nreturn x",
+    "an argument inside": (
+        "def call(layer):\n    return layer(x, x, x)[0]\n"
+        "for layer in self.several:\n    pass\nreturn call(self.mixed[0])"
+    ),
+    "of another loop": "for a, layer in zip(self.norms, [self.mixed[0]]):\n    x = layer(x, x, x)[0]\nreturn x",
+}
+
+
+@pytest.mark.parametrize(("body", "name"), OF_SEVERAL.values(), ids=OF_SEVERAL)
+def test_layers_of_a_list_are_called_by_place_or_in_a_loop(tmp_path: Path, body: str, name: str) -> None:
+    steps, facts = facts_of(module_of(tmp_path, body))
+    assert facts is not None
+    assert facts["obstacle"] == ""
+    called, _, line = facts["calls"][0]
+    assert (called, len(facts["calls"])) == (name, 1)
+    source = (tmp_path / "blocks.py").read_text()
+    edited = given_argument_change(source, [(called, line)], GivenArgument("need_weights", False, 4, lambda _: ()))
+    assert edited is not None
+    block, x = steps.roots[0], torch.randn(2, 5, 8)
+    as_written = block(x)
+    knob, context = AttentionWeights(), GuestContext(steps, "cpu")
+    knob.apply(False, context)
+    changed = block(x)
+    assert knob.effect(False, context) is True
+    knob.revert(context)
+    torch.testing.assert_close(changed, as_written)
+    (tmp_path / "blocks.py").write_text(edited.edited)
+    torch.testing.assert_close(loaded(tmp_path / "blocks.py").Block.forward(block, x), as_written)
+
+
+@pytest.mark.parametrize("body", OF_SOMETHING_ELSE.values(), ids=OF_SOMETHING_ELSE)
+def test_a_call_that_may_be_of_another_layer_is_left_alone(tmp_path: Path, body: str) -> None:
+    _, facts = facts_of(module_of(tmp_path, body))
+    assert facts == {"obstacle": "no call of `nn.MultiheadAttention` was found in the program's own classes"}
+
+
+def test_a_name_that_holds_another_layer_in_another_object_is_left_alone(tmp_path: Path) -> None:
+    module = module_of(tmp_path, "return self.attention(x, x, x)[0]")
+    steps, other = Steps(), module.Block()
+    other.attention = torch.nn.Identity()
+    steps.callers.roots.extend([module.Block(), other])
+    facts = AttentionWeights.facts(steps, "cpu")
+    assert facts == {"obstacle": "no call of `nn.MultiheadAttention` was found in the program's own classes"}
 
 
 @pytest.mark.parametrize("body", READ.values(), ids=READ)

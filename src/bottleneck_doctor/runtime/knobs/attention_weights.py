@@ -96,23 +96,29 @@ KNOB = AttentionWeights
 def _calls(modules: List[Any]) -> Iterator[HeldCall]:
     """Calls of attention layers by the modules that hold them, in the user's code, once each."""
     trees = SourceTrees()
-    held: Dict[type, Set[str]] = {}
+    held: Dict[type, Tuple[Set[str], Set[str]]] = {}
     watched: Set[Tuple[type, str]] = set()
+    others: Set[Tuple[type, str]] = set()
     for owner in modules:
         for name, child in owner._modules.items():
+            several = isinstance(child, (torch.nn.ModuleList, torch.nn.ModuleDict))
+            layers = list(child._modules.values()) if several else [child]
             # What derives from it and does something of its own asks for weights by itself.
-            if isinstance(child, _CALLED) and type(child).forward is _CALLED.forward:
-                held.setdefault(type(owner), set()).add(name)
-                if child._forward_hooks:
+            if layers and all(isinstance(each, _CALLED) and type(each).forward is _CALLED.forward for each in layers):
+                held.setdefault(type(owner), (set(), set()))[several].add(name)
+                if any(each._forward_hooks for each in layers):
                     watched.add((type(owner), name))
+            else:
+                others.add((type(owner), name))
     seen: Set[Tuple[str, int, int]] = set()
-    for kind, names in held.items():
-        for call in held_calls(trees, kind, names):
+    for kind, (names, lists) in held.items():
+        for call in held_calls(trees, kind, names, lists):
             place = (call.file, call.node.lineno, call.node.col_offset)
-            if place not in seen:
+            # Another object of the class may hold another kind of layer under the same name.
+            if place not in seen and (kind, call.attribute) not in others:
                 seen.add(place)
                 # A hook gets all that the layer returns.
-                yield call._replace(second_used=True) if (kind, call.name) in watched else call
+                yield call._replace(second_used=True) if (kind, call.attribute) in watched else call
 
 
 def _lines(calls: Iterable[HeldCall]) -> Set[Line]:
