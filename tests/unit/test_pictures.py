@@ -159,13 +159,13 @@ def test_pictures_are_tried_with_the_library_that_decodes_them(
     batches = []
     for name in ("one", "two", "three"):  # One decoding alone may meet another program, and a small one any.
         (tmp_path / name).mkdir()
-        seen = told((use, saved(tmp_path / name, size=(3200, 2400))))
+        seen = told((use, saved(tmp_path / name, size=(2000, 1500))))
         assert seen is not None
         assert (seen.decoded, seen.shrunk, seen.factor) == (1, 1, 8)
         batches.append(seen)
     found = summary(batches)["pictures"]
     assert (found["library"], found["mode"], found["tried"]) == (library, mode, 3)
-    assert (found["width"], found["height"], found["used_width"], found["used_height"]) == (3200, 2400, 80, 60)
+    assert (found["width"], found["height"], found["used_width"], found["used_height"]) == (2000, 1500, 80, 60)
     assert 0 < found["reduced_seconds"] < found["whole_seconds"]
 
 
