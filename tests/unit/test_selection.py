@@ -9,7 +9,7 @@ import pytest
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.documents.report import CallNode, SamplingProfile, Setting, Window
 from bottleneck_doctor.examine.evidence import Candidate
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure.measurements import Measurements
@@ -414,6 +414,65 @@ def test_phases_leave_out_nothing_that_was_asked_for(able: Selection) -> None:
     asked = Selection(Measurements(able.found), frozenset({"fused-optimizer"}), frozenset())
     asked.heed_phases(SHARES)
     assert candidate(asked, "fused-optimizer").settings
+
+
+def sampled(total: int, in_dropout: int) -> SamplingProfile:
+    """A profile of the main process, with samples in dropout layers at two places of a model."""
+    near, far = in_dropout // 2, in_dropout - in_dropout // 2
+    layers = [
+        CallNode(name="forward", path="net.py", line=line, count=count + 10, children=[_dropout(count)])
+        for line, count in ((3, near), (7, far))
+    ]
+    rest = CallNode(name="backward", path="torch/autograd/graph.py", line=1, count=total - in_dropout - 20)
+    tree = CallNode(name="<module>", path="train.py", line=1, count=total, children=[rest, *layers])
+    return SamplingProfile(rate=100, seconds=total / 100, samples={"main": total}, functions=[], trees={"main": tree})
+
+
+def _dropout(count: int) -> CallNode:
+    inner = CallNode(name="dropout", path="/lib/torch/nn/functional.py", line=1, count=count)
+    return CallNode(name="forward", path="/lib/torch/nn/modules/dropout.py", line=1, count=count, children=[inner])
+
+
+@pytest.fixture
+def dropping() -> Selection:
+    return Selection(Measurements(replace(FOUND, facts={"quick_dropout": {"obstacle": ""}})), frozenset(), frozenset())
+
+
+def test_samples_leave_out_what_acts_within_a_function_that_takes_no_time(dropping: Selection) -> None:
+    dropping.heed_samples(sampled(800, in_dropout=1))
+    assert candidate(dropping, "quick-dropout").settings == []
+    assert candidate(dropping, "quick-dropout").refusal == (
+        "too little to gain: `dropout` took at most 0.7 % of the time"
+    )
+    assert candidate(dropping, "amp-bf16").settings
+
+
+@pytest.mark.parametrize(("total", "in_dropout"), [(100, 0), (800, 20), (800, 200)])
+def test_samples_that_allow_a_gain_leave_nothing_out(dropping: Selection, total: int, in_dropout: int) -> None:
+    dropping.heed_samples(sampled(total, in_dropout))
+    assert candidate(dropping, "quick-dropout").settings == [{"quick_dropout": True}]
+
+
+def test_without_samples_nothing_is_left_out(dropping: Selection) -> None:
+    dropping.heed_samples(None)
+    dropping.heed_samples(replace(sampled(800, 0), trees={}))
+    assert candidate(dropping, "quick-dropout").settings
+
+
+def test_samples_leave_out_nothing_that_may_save_time_elsewhere() -> None:
+    attends = {"quick_dropout": {"obstacle": "", "attention": True}}
+    selection = Selection(Measurements(replace(FOUND, facts=attends)), frozenset(), frozenset())
+    selection.heed_samples(sampled(800, 0))
+    assert candidate(selection, "quick-dropout").settings == [{"quick_dropout": "attention"}]
+
+
+def test_samples_leave_out_nothing_that_was_measured_or_asked_for(dropping: Selection) -> None:
+    asked = Selection(dropping.measured, frozenset({"quick-dropout"}), frozenset())
+    asked.heed_samples(sampled(800, 0))
+    assert candidate(asked, "quick-dropout").settings
+    Machine(dropping, io_bound).block(1)
+    dropping.heed_samples(sampled(800, 0))
+    assert candidate(dropping, "quick-dropout").settings
 
 
 def test_what_failed_is_out_and_says_why(selection: Selection) -> None:

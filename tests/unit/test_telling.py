@@ -53,6 +53,11 @@ def _window(each: Probe, seconds: float = 1.0) -> Window:
     )  # fmt: skip
 
 
+def test_a_step_takes_as_long_as_people_say_it() -> None:
+    assert told.loop(FOUND, 11.87, ()).startswith("Found the training loop: CPU, 12 s a step")
+    assert told.loop(FOUND, 0.0321, ()).startswith("Found the training loop: CPU, 32 ms a step")
+
+
 def test_how_long_it_takes_is_said_with_the_reason() -> None:
     assert told.sure(97.4) == "Sure after 1 min 37 s: measuring more would change nothing"
     assert told.so_far({"num_workers": 2}, 1.804, "cpu") == "num_workers=2 looks 1.80× as fast so far. "

@@ -175,6 +175,7 @@ class Blocks:
         if exploring and self.explainer is not None:
             # After the first timed windows, because they show whether other programs disturbed the window of phases.
             self.selection.heed_phases(self.explainer.shares_as_written())
+            self.selection.heed_samples(self.explainer.explanation.sampling)
         if exploring and scarce:
             self._progress.stage("Measuring the most promising settings first")
         first = True

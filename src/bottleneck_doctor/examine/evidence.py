@@ -9,7 +9,7 @@ from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.labels import key_of
 from bottleneck_doctor.documents.report import Risk, Setting, Speedup, Window
 from bottleneck_doctor.examine.settling import Settling
-from bottleneck_doctor.fixes import Fix, Offer
+from bottleneck_doctor.fixes import Fix, Function, Offer
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.statistics import speedups
@@ -36,6 +36,8 @@ class Candidate:
     base: Setting = field(default_factory=dict)
     of_kernel: bool = False
     """Whether its settings can only save time in which the kernel works."""
+    within: tuple[Function, ...] = ()
+    """The functions out of whose time everything comes that its settings can save; empty if that is not known."""
     failures: dict[str, str] = field(default_factory=dict)
     """Why windows of a setting failed, by key."""
     idle: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -46,7 +48,7 @@ class Candidate:
         self.refusal = ""
         self.settings = [dict(setting) for setting in offer.settings]
         self.with_workers, self.sweep, self.of_kernel = offer.with_workers, offer.sweep, offer.of_kernel
-        self.offered_risk = offer.risk
+        self.within, self.offered_risk = offer.within, offer.risk
 
     @property
     def risk(self) -> Risk:

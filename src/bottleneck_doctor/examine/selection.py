@@ -7,17 +7,16 @@ what is measured, and nothing is claimed from them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 
 from bottleneck_doctor.documents import labels
-from bottleneck_doctor.documents.report import Setting
-from bottleneck_doctor.examine import curve, ladder
+from bottleneck_doctor.documents.report import SamplingProfile, Setting
+from bottleneck_doctor.examine import curve, ladder, too_little
 from bottleneck_doctor.examine.evidence import TOO_LITTLE, Candidate
 from bottleneck_doctor.examine.ladder import WORTH_TRYING
 from bottleneck_doctor.examine.likeliest import LARGE
-from bottleneck_doctor.explain.explainer import DISTURBED
 from bottleneck_doctor.fixes import Fix, NotApplicable, catalogue
 from bottleneck_doctor.knobs import num_workers, replay
 from bottleneck_doctor.measure import pairing as ev
@@ -240,24 +239,24 @@ class Selection:
 
     def heed_phases(self, shares: Mapping[str, float] | None) -> None:
         """Drop fixes that act on parts of a step which take too little time. `shares`: parts of the time of the
-        training as written, by phase; None if they are not known: then nothing is dropped.
+        training as written, by phase; None if they are not known: then nothing is dropped. Measured settings stay."""
+        if shares is not None:
+            self._leave_out(lambda each: too_little.of_phases(each, shares))
 
-        The shares come from one window with timers, whose steps took less than `DISTURBED` times as long as usual. If
-        all of that lay in other phases, the true share would be so many times as large. Measured settings stay.
-        """
-        if self._insist or shares is None:
-            return
+    def heed_samples(self, sampling: SamplingProfile | None) -> None:
+        """Drop fixes that act within functions in which hardly a sample was taken. None: the training was not sampled,
+        and nothing is dropped. Measured settings stay."""
+        if sampling is not None:
+            self._leave_out(lambda each: too_little.of_samples(each, sampling))
+
+    def _leave_out(self, why: Callable[[Candidate], str]) -> None:
+        """Drop the fixes for which there is a reason why they have too little to gain, unless one was measured."""
         measured = self.measured.sessions_by_key().keys()
-        for candidate in self._all:
-            parts = candidate.fix.acts_on
+        for candidate in [] if self._insist else self._all:
             known = any(candidate.key(setting) in measured for setting in candidate.settings)
-            if not parts or not candidate.settings or known:
-                continue
-            share = sum(shares[part] for part in parts)
-            if 1 / max(1e-9, 1 - DISTURBED * share) < WORTH_TRYING:
+            if candidate.settings and not known and (reason := why(candidate)):
                 candidate.settings = []
-                told = words.share_text(share)
-                candidate.refusal = f"{TOO_LITTLE}: {words.parts_text(parts)} only {told} of the time"
+                candidate.refusal = f"{TOO_LITTLE}: {reason}"
 
     # -- in the selection ------------------------------------------------------------------------------------------
 

@@ -114,7 +114,7 @@ def _in_all(total: float) -> str:
 
 def loop(found: messages.Found, step: float, ranks: Sequence[Rank]) -> str:
     """The note that the training loop was found. `step`: seconds."""
-    what = f"{found.device.upper()}, {1000 * step:.3g} ms a step"
+    what = f"{found.device.upper()}, {words.duration_text(step)} a step"
     if found.has_loader:
         what += f", {found.loader_type} with num_workers={found.num_workers}"
     if ranks:

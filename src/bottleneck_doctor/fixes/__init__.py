@@ -9,7 +9,7 @@ import importlib
 import pkgutil
 from functools import lru_cache
 
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
+from bottleneck_doctor.fixes._fix import Fix, Function, NotApplicable, Offer
 
 RETIRED_IDS: frozenset[str] = frozenset()
 """Ids of fixes that are gone, so that they never come back as something else."""
@@ -23,4 +23,4 @@ def catalogue() -> tuple[Fix, ...]:
     return tuple(sorted(fixes, key=lambda fix: (fix.order, fix.id)))
 
 
-__all__ = ["RETIRED_IDS", "Fix", "NotApplicable", "Offer", "catalogue"]
+__all__ = ["RETIRED_IDS", "Fix", "Function", "NotApplicable", "Offer", "catalogue"]

@@ -17,6 +17,10 @@ Part = Literal[
 """A part of a step, called as in the report's phases."""
 
 
+Function = tuple[str, str]
+"""How the path of a function's file ends, and the function's name."""
+
+
 @dataclass(frozen=True)
 class NotApplicable:
     """Why a fix is not tried on this loop; a sentence's end that can stand alone."""
@@ -34,6 +38,8 @@ class Offer:
     sweep: bool = False
     of_kernel: bool = False
     """They save time in which the kernel works for the process, and can't save more."""
+    within: tuple[Function, ...] = ()
+    """The functions out of whose time everything comes that the settings can save; empty if that is not known."""
     risk: Risk | None = None
     """The risk of what is offered here, where it is another than the fix has in general."""
     on_request: str = ""

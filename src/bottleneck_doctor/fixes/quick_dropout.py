@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.documents.report import SettingValue
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, told_refusal
+from bottleneck_doctor.fixes._fix import Fix, Function, NotApplicable, Offer, told_refusal
 from bottleneck_doctor.knobs import quick_dropout
 from bottleneck_doctor.runtime.wire.messages import Found
+
+DROPOUT: Function = ("torch/nn/functional.py", "dropout")
 
 
 def propose(found: Found) -> Offer | NotApplicable:
     refused = told_refusal(found, quick_dropout.NAME, "whether the model has dropout could not be seen")
-    drops: SettingValue = quick_dropout.ATTENTION if quick_dropout.of_attention(found) else True
-    return refused or Offer(({quick_dropout.NAME: drops},))
+    if refused or quick_dropout.of_attention(found):
+        return refused or Offer(({quick_dropout.NAME: quick_dropout.ATTENTION},))
+    return Offer(({quick_dropout.NAME: True},), within=(DROPOUT,))
 
 
 FIX = Fix(
