@@ -20,7 +20,7 @@ FIX = Fix(
     how="Put the forward pass and the loss under `with torch.autocast(device, dtype=torch.bfloat16):`.",
     target="compute",
     propose=propose,
-    order=50,
+    order=48,
     device_order=38,
     acts_on=AUTOCAST_PARTS,
 )

@@ -56,6 +56,6 @@ FIX = Fix(
     ),
     target="compute",
     propose=propose,
-    order=48,
+    order=50,
     device_order=39,
 )
