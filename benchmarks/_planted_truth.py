@@ -33,7 +33,14 @@ WAITS = (
     *FILES,
 )
 """Findings that all say that training waits for its batches."""
-STEPS = ("work-between-steps", "averaged-weights", "synchronising-calls", "garbage-collection", "slow-optimizer")
+STEPS = (
+    "work-between-steps",
+    "occasional-work",
+    "averaged-weights",
+    "synchronising-calls",
+    "garbage-collection",
+    "slow-optimizer",
+)
 """Findings that say that something in the steps takes time beside the passes. Not `step-jitter`: a neighbour on the
 machine makes any steps uneven.
 """
@@ -255,7 +262,15 @@ SUITE = (
     Planted(name="logging_between_steps", expected=("work-between-steps",), never=FILES),
     Planted(name="item_loop", expected=("synchronising-calls", "work-between-steps"), never=FILES),
     Planted(name="python_metrics", expected=("work-between-steps", "python-bound"), never=FILES),
-    Planted(name="checkpoint_often", expected=("work-between-steps",), never=FILES, arguments=("--output", SCRATCH)),
+    Planted(
+        name="checkpoint_often",
+        expected=("occasional-work", "work-between-steps"),
+        never=FILES,
+        arguments=("--output", SCRATCH),
+    ),
+    Planted(
+        name="drawn_often", expected=("occasional-work",), never=(*WAITS, "frequent-evaluation", "synchronising-calls")
+    ),
     # No loader: time goes by between passes, and nobody told the doctor that it is loading, or playing.
     Planted(
         name="own_batches",
@@ -316,7 +331,14 @@ SUITE = (
     _computes("cheap_logging", *STEPS, arguments=("--output", SCRATCH)),
     _computes("little_garbage", *STEPS),
     _computes("last_losses", *STEPS, "memory-growth"),
-    _computes("accumulated_steps", "step-jitter", "slow-optimizer", "work-between-steps", "needless-exchanges"),
+    _computes(
+        "accumulated_steps",
+        "step-jitter",
+        "slow-optimizer",
+        "work-between-steps",
+        "occasional-work",
+        "needless-exchanges",
+    ),
     _computes("manual_update", "slow-optimizer", "slow-epoch-turn"),
     _computes(
         "short_evaluation", "slow-epoch-turn", "long-pause", "work-between-steps", arguments=("--output", SCRATCH)

@@ -39,6 +39,7 @@ from tests.unit.diagnosable import (
     listing,
     listings,
     loading,
+    looking,
     node,
     on_gpu,
     operators,
@@ -283,6 +284,12 @@ PAIRS: dict[str, Pair] = {
         lambda amount, _: healthy(phases=shares(between=amount)),
         (0.14, 0.9),
         (0.0, 0.07),
+    ),
+    "occasional-work": Pair(
+        "the share of the time of what is done once in 20 steps",
+        lambda amount, _: profiled(healthy(), lines=listings(looking(10.0 * amount / (1 - amount)))),
+        (0.25, 0.9),
+        (0.0, 0.09),
     ),
     "averaged-weights": Pair(
         "the share of a step between the passes, nine tenths of it spent averaging",

@@ -50,6 +50,7 @@ from tests.unit.diagnosable import (
     listing,
     listings,
     loading,
+    looking,
     node,
     on_gpu,
     operators,
@@ -69,6 +70,7 @@ from bottleneck_doctor.documents.report import (
     Exchanges,
     GarbageCollection,
     Interruption,
+    LineListing,
     LongPause,
     Noise,
     PaddingUse,
@@ -296,6 +298,18 @@ CASES: dict[str, Case] = {
         silent=healthy(phases=shares(between=0.09)),
         weight=0.4,
         words=("40 % of the time", "40 ms a step. Most of this work is done at train.py, line 55"),
+        line=55,
+    ),
+    "occasional-work": Case(
+        fires=profiled(healthy(), lines=listings(looking(10.0))),
+        silent=profiled(healthy(), lines=listings(looking(0.5))),
+        # Waiting is of the training as written: the listing's own is left out.
+        weight=0.5 * 0.99,
+        words=(
+            "About once in 20 steps, the loop does more, for 2.0 s",
+            "what stands under `if step % options.every == 0` at train.py, line 55",
+            "50 % of the time",
+        ),
         line=55,
     ),
     "averaged-weights": Case(
@@ -532,6 +546,42 @@ CASES: dict[str, Case] = {
         words=("a difference below 8 % may be chance", "take 12 % of the processor time"),
     ),
 }
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        looking(10.0, ran=1),
+        looking(10.0, ran=70),
+        looking(10.0, doing="optimizer.step()"),
+        replace(TRAINING, seconds=0.0),
+    ],
+    ids=["seen once", "in nearly each step", "a step that gradients are accumulated for", "nothing was timed"],
+)
+def test_what_is_a_part_of_most_steps_is_not_occasional(listed: LineListing) -> None:
+    assert finding("occasional-work", profiled(healthy(), lines=listings(listed))) is None
+
+
+def test_evaluations_that_have_a_finding_of_their_own_are_not_told_as_occasional_work() -> None:
+    evidence = profiled(
+        healthy(steps=replace(STEPS, evaluations=5, evaluation_share=0.4)), lines=listings(looking(10.0))
+    )
+    assert finding("occasional-work", evidence) is None
+
+
+def test_calls_in_a_library_are_told_apart_from_a_loop_of_the_users() -> None:
+    inside = replace(ITEM, library="torchdiffeq", ms_per_step=8.0)
+    between = healthy(phases=shares(between=0.6), synchronising=[inside])
+    found = finding("synchronising-calls", between)
+    assert found is not None
+    assert "`item` in torchdiffeq, called at train.py, line 55, takes a value out of a tensor" in found.sentence
+    assert found.share == pytest.approx(0.08)
+    assert "option" in found.advice
+    own = finding(
+        "synchronising-calls", healthy(phases=shares(between=0.6), synchronising=[replace(inside, library="")])
+    )
+    assert own is not None
+    assert own.share == pytest.approx(0.6, rel=0.2)
 
 
 @pytest.mark.parametrize(

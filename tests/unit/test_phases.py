@@ -42,7 +42,9 @@ def detail(**changes: Any) -> dict[str, Any]:
         "step_seconds": [1.0, 1.0, 1.0, 1.0],
         "wait_seconds": [0.0, 0.0, 0.0, 1.0],
         "ready": 3,
-        "synchronising": [{"name": ".item()", "file": "/a/train.py", "line": 7, "count": 4, "seconds": 0.2}],
+        "synchronising": [
+            {"name": ".item()", "file": "/a/train.py", "line": 7, "library": "", "count": 4, "seconds": 0.2}
+        ],
         "garbage": {"collections": 2, "seconds": 0.4},
         "exchanges": None,
         "evaluations": {"times": 0, "seconds": 0.0},
@@ -234,7 +236,7 @@ def test_epoch_pause() -> None:
 
 
 def test_synchronising_calls_and_garbage() -> None:
-    dear = {"name": "print", "file": "/a/train.py", "line": 9, "count": 1, "seconds": 0.8}
+    dear = {"name": "print", "file": "/a/train.py", "line": 9, "library": "rich", "count": 1, "seconds": 0.8}
     first, second = phases.synchronising([detail(), detail(synchronising=[dear])])
     assert (first.name, first.per_step, first.ms_per_step) == ("print", 0.125, 100)
     assert (second.name, second.line, second.per_step, second.ms_per_step) == (".item()", 7, 0.5, 25)

@@ -300,7 +300,7 @@ def fetch_site(evidence: Evidence) -> Site | None:
 
 def hottest_between(evidence: Evidence) -> HotLine | None:
     """The user's line on which most of the work between the passes is done. The share is of that work."""
-    training = _training_listing(evidence)
+    training = training_listing(evidence)
     if training is not None:
         passes = [evidence.found.forward_site, evidence.found.backward_site]
         without = "|".join(f"{training.path}:{site.line}" for site in passes if site is not None) or "-"
@@ -392,7 +392,7 @@ def loader_place(evidence: Evidence) -> Site | None:
     return Site(file=site.file, line=site.line) if site is not None else None
 
 
-def _training_listing(evidence: Evidence) -> LineListing | None:
+def training_listing(evidence: Evidence) -> LineListing | None:
     """The listing of the function that holds the loop: where backward is called, or else the model."""
     found = evidence.found
     for site in (found.backward_site, found.forward_site):

@@ -304,13 +304,15 @@ class FrozenPart:
 @dataclass(frozen=True, kw_only=True)
 class SynchronisingCall:
     """A place in the user's code that takes a value out of a tensor (`.item()`, `.cpu()`, `print` …), which makes the
-    host wait for the device where there is one: how often a step, and milliseconds a step."""
+    host wait for the device where there is one: how often a step, and milliseconds a step. `library`: whose code takes
+    it, called at that line; "" where the line itself does."""
 
     name: str
     path: str
     line: int
     per_step: float
     ms_per_step: float
+    library: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,11 +22,13 @@ class Place(TypedDict):
 
 
 class Synchronising(TypedDict):
-    """Calls that take values out of tensors, at one place. Seconds over all of them."""
+    """Calls that take values out of tensors, at one place. `library`: whose code does it, "" where the line itself
+    does. Seconds over all of them."""
 
     name: str
     file: str
     line: int
+    library: str
     count: int
     seconds: float
 

@@ -163,15 +163,22 @@ def synchronising(details: Sequence[Detail]) -> list[SynchronisingCall]:
     steps = _steps(details)
     if not steps:
         return []
-    calls: defaultdict[tuple[str, str, int], list[float]] = defaultdict(lambda: [0, 0.0])
+    calls: defaultdict[tuple[str, str, int, str], list[float]] = defaultdict(lambda: [0, 0.0])
     for detail in details:
         for call in detail.get("synchronising", ()):
-            found = calls[call["name"], call["file"], call["line"]]
+            found = calls[call["name"], call["file"], call["line"], call["library"]]
             found[0] += call["count"]
             found[1] += call["seconds"]
     made = [
-        SynchronisingCall(name=name, path=path, line=line, per_step=count / steps, ms_per_step=1000 * seconds / steps)
-        for (name, path, line), (count, seconds) in calls.items()
+        SynchronisingCall(
+            name=name,
+            path=path,
+            line=line,
+            library=library,
+            per_step=count / steps,
+            ms_per_step=1000 * seconds / steps,
+        )
+        for (name, path, line, library), (count, seconds) in calls.items()
     ]
     return sorted(made, key=lambda call: (-call.ms_per_step, -call.per_step, call.path, call.line))
 

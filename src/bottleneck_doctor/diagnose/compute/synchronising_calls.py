@@ -28,6 +28,8 @@ OF_ONE_LOOP = 0.25
 """If no profile names the line of the work between the passes, calls that take this part of it count as all of it. What
 Python does around each call (an index, a comparison) costs a few times as much as the call."""
 
+ADVICE_OF_LIBRARY = "Look whether the library has an option that leaves this out, and call it less often if you can."
+
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:
     calls = evidence.synchronising or ()
@@ -53,6 +55,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     these = f"Together with {words.count_text(others, 'other place')}, this takes" if others else "This takes"
     part = words.share_text(clamp(spent))
     where = f" at {place(site)}" if site is not None else ""
+    if worst.library:
+        where = f" in {worst.library}, called{where},"
     if evidence.on_device:
         lost = f". Each time, the host waits for the device, which is then idle for up to {part} of the time."
     elif spent > total / step:
@@ -74,13 +78,15 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         clause=f"spends {part} of the time on taking values out of tensors"
         + (f"{most} at {place(site)}" if site is not None else ""),
         site=site,
+        advice=ADVICE_OF_LIBRARY if worst.library else "",
     )
 
 
 def _loop_share(evidence: Evidence, call: SynchronisingCall, spent: float) -> float:
-    """What the loop around a call takes, where that loop is the work between the passes."""
+    """What the loop around a call takes, where that loop is the work between the passes. A loop in a library does more
+    than take values."""
     shares = evidence.shares
-    if shares is None or call.per_step < LOOP:
+    if shares is None or call.per_step < LOOP or call.library:
         return 0.0
     hot = hottest_between(evidence)
     if hot is None:

@@ -34,7 +34,7 @@ class TakenValues:
         self._counting = counting
         self._thread = threading.get_ident()
         self._inside = False
-        self._calls: Dict[Tuple[str, CodeType, int], List[float]] = {}
+        self._calls: Dict[Tuple[str, CodeType, int, str], List[float]] = {}
         self._users: Dict[CodeType, bool] = {}
 
     def apply(self, patches: Patches) -> None:
@@ -57,13 +57,15 @@ class TakenValues:
 
     def note(self, shown: str, seconds: float, frame: Optional[FrameType]) -> None:
         """A call named `shown` from `frame` took so long. It is not noted if no line of the user's called it."""
+        taker = frame
         while frame is not None:
             code = frame.f_code
             users = self._users.get(code)
             if users is None:
                 users = self._users[code] = is_users_file(code.co_filename)
             if users:
-                call = self._calls.setdefault((shown, code, frame.f_lineno), [0, 0.0])
+                library = "" if frame is taker else _library(taker)
+                call = self._calls.setdefault((shown, code, frame.f_lineno, library), [0, 0.0])
                 call[0] += 1
                 call[1] += seconds
                 return
@@ -75,8 +77,15 @@ class TakenValues:
                 "name": shown,
                 "file": os.path.abspath(code.co_filename),
                 "line": line,
+                "library": library,
                 "count": int(count),
                 "seconds": seconds,
             }
-            for (shown, code, line), (count, seconds) in self._calls.items()
+            for (shown, code, line, library), (count, seconds) in self._calls.items()
         ]
+
+
+def _library(frame: Optional[FrameType]) -> str:
+    """The package whose code runs in a frame."""
+    name = frame.f_globals.get("__name__") if frame is not None else None
+    return name.partition(".")[0] if type(name) is str else ""
