@@ -280,7 +280,78 @@ while True:
 )
 
 
-@pytest.mark.slow
+CALLED_BY_METHODS = (
+    PRELUDE
+    + """
+import sys
+import time
+
+import torch
+from torch import nn
+
+called = sys.argv[1]
+
+
+class Ranking(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+
+    def forward(self, rows):
+        time.sleep(0.03)
+        return self.spread(self.layer(rows))
+
+    def spread(self, values):
+        time.sleep(0.01)
+        return values
+
+    def loss(self, rows):
+        return self.forward(rows).square().mean()
+
+    def learn(self, rows):
+        time.sleep(0.05)
+        optimizer.zero_grad()
+        self.loss(rows).backward()
+        optimizer.step()
+
+
+model = Ranking()
+before = Ranking.forward, Ranking.loss, Ranking.spread
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+rows = torch.randn(8, 4)
+while True:
+    if called == "learn":
+        model.learn(rows)
+    else:
+        time.sleep(0.05)
+        optimizer.zero_grad()
+        if called == "loss":
+            loss = model.loss(rows)
+        else:
+            loss = (model.forward(rows) if called == "forward" else model(rows)).square().mean()
+        loss.backward()
+        optimizer.step()
+    note("left", before == (Ranking.forward, Ranking.loss, Ranking.spread))
+"""
+)
+
+
+@pytest.mark.parametrize(("called", "forward"), [("loss", 0.04), ("forward", 0.04), ("model", 0.04), ("learn", 0.0)])
+def test_a_method_that_is_called_in_place_of_the_model_is_its_forward_pass(
+    guest: StartGuest, called: str, forward: float
+) -> None:
+    script = guest(CALLED_BY_METHODS, called)
+    script.found()
+    done = script.window({}, mode="phases", lead_in=3, steps=16)
+    shares = phases.phases([done.detail])
+    assert shares is not None
+    # What also calls the backward pass trains the model, and is the loop's own.
+    assert shares.forward == pytest.approx(forward / 0.09, abs=POINTS)
+    assert shares.between == pytest.approx((0.09 - forward) / 0.09, abs=POINTS)
+    script.window({}, lead_in=1, steps=2)
+    assert script.notes("left")[-1] is True
+
+
 def test_closure_values_and_garbage(guest: StartGuest, tmp_path: Path) -> None:
     script = guest(CLOSURE)
     script.found()

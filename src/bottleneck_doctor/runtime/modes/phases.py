@@ -23,7 +23,9 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import torch
 
 from ..knobs import GuestContext
+from ..knobs._modules import is_compiled
 from ..loader.feed import READY_SECONDS
+from ..loop.model_methods import model_methods
 from ..loop.steps import Watch
 from ..process.originals import get_frame, now
 from ..process.patches import Patches
@@ -93,6 +95,9 @@ class Phases(Mode, Watch):
             self._loading.apply(loader)
         put = self._patches.put
         put(torch.nn.Module, "__call__", self._forward)
+        if not any(map(is_compiled, self.context.steps.roots)):
+            for kind, name in model_methods(self.context.steps):
+                put(kind, name, self._method)
         for owner in self._with_own("zero_grad", torch.nn.Module, torch.optim.Optimizer):
             put(owner, "zero_grad", functools.partial(self._wrapped, ZERO_GRAD))
         put(torch.autograd, "backward", functools.partial(self._wrapped, BACKWARD))
@@ -227,6 +232,18 @@ class Phases(Mode, Watch):
             if self._elsewhere():
                 return original(module, *args, **kwargs)
             return self._charged(FORWARD, frozen.called, (original, module, *args), kwargs)
+
+        return call
+
+    def _method(self, original: Any) -> Any:
+        """A method of the model that is called in place of the model."""
+        clock = self._clock
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self._elsewhere() or clock.current in _WHOLE:
+                return original(*args, **kwargs)
+            return self._charged(FORWARD, original, args, kwargs)
 
         return call
 

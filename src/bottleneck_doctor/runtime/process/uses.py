@@ -104,7 +104,7 @@ def _looked_through(code: types.CodeType) -> Tuple[Uses, List[str]]:
         loaded: Set[str] = set()
         called: Set[str] = set()
         names: List[str] = []
-        for each in _with_inner(code):
+        for each in with_inner(code):
             own: Set[str] = set()
             unpacks = False
             for step in dis.get_instructions(each):
@@ -125,9 +125,9 @@ def _looked_through(code: types.CodeType) -> Tuple[Uses, List[str]]:
     return _known[code]
 
 
-def _with_inner(code: types.CodeType) -> Iterator[types.CodeType]:
+def with_inner(code: types.CodeType) -> Iterator[types.CodeType]:
     """A function's code, and that of the comprehensions and functions inside it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _with_inner(constant)
+            yield from with_inner(constant)

@@ -1,0 +1,71 @@
+"""Methods of the user's model that a loop calls in place of the model itself, as in `model.loss(batch)` or
+`model.forward(batch)`.
+
+No hook on modules sees such a call begin or end. It is known by the lines that call the modules inside: they lie in
+methods of a class of modules that the user wrote.
+"""
+
+from __future__ import annotations
+
+import dis
+import os
+import types
+from typing import Iterator, List, Sequence, Set, Tuple
+
+import torch
+
+from ..process.user_code import is_users_file
+from ..process.uses import with_inner
+from ..wire.messages import Site
+from .steps import Steps
+
+_OF_TRAINERS = "training_step"
+"""A class with such a method holds a model and trains it: its methods are the user's whole step."""
+
+
+def model_methods(steps: Steps) -> List[Tuple[type, str]]:
+    """The classes and names of plain functions, those of each class in whose methods the modules that train are called.
+
+    Empty where the model itself is called. A class that also calls the backward pass is none of these.
+    """
+    callers = steps.callers
+    backward = [] if steps.backward_site is None else [steps.backward_site]
+    found: List[Tuple[type, str]] = []
+    for kind in _users_modules():
+        own = [(name, value) for name, value in vars(kind).items() if isinstance(value, types.FunctionType)]
+        codes = [value.__code__ for _, value in own]
+        if not _holds(codes, callers.forward_sites) or _holds(codes, backward) or hasattr(kind, _OF_TRAINERS):
+            continue
+        found += [(kind, name) for name, _ in own if not name.startswith("__") and _is_for_users(name)]
+    return found
+
+
+def _is_for_users(name: str) -> bool:
+    """Whether a method is none that torch calls by itself, such as `train`."""
+    return name == "forward" or not hasattr(torch.nn.Module, name)
+
+
+def _users_modules() -> Iterator[type]:
+    seen: Set[type] = set()
+    waiting: List[type] = [torch.nn.Module]
+    while waiting:
+        below: List[type] = type.__subclasses__(waiting.pop())
+        for kind in below:
+            if kind not in seen:
+                seen.add(kind)
+                waiting.append(kind)
+                functions = [value for value in list(vars(kind).values()) if isinstance(value, types.FunctionType)]
+                if any(is_users_file(each.__code__.co_filename) for each in functions):
+                    yield kind
+
+
+def _holds(codes: Sequence[types.CodeType], sites: Sequence[Site]) -> bool:
+    """Whether one of these places lies in one of these functions."""
+    for code in codes:
+        file = os.path.abspath(code.co_filename)
+        if not any(site.file == file for site in sites):
+            continue
+        lines = {line for each in with_inner(code) for _, line in dis.findlinestarts(each)}
+        if any(site.file == file and site.line in lines for site in sites):
+            return True
+    return False
