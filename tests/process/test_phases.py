@@ -341,7 +341,14 @@ def test_a_method_that_is_called_in_place_of_the_model_is_its_forward_pass(
     guest: StartGuest, called: str, forward: float
 ) -> None:
     script = guest(CALLED_BY_METHODS, called)
-    script.found()
+    found = script.found()
+    calls = {"loss": "loss = model.loss(rows)", "forward": "loss = (model.forward(rows) if"}.get(called)
+    if calls is None:
+        assert (found.methods, found.method_site) == ([], None)
+    else:
+        assert {name for _, name in found.methods} == {"forward", "spread", "loss", "learn"}
+        assert found.method_site is not None
+        assert calls in CALLED_BY_METHODS.splitlines()[found.method_site.line - 1]
     done = script.window({}, mode="phases", lead_in=3, steps=16)
     shares = phases.phases([done.detail])
     assert shares is not None

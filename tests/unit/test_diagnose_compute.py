@@ -16,6 +16,7 @@ from tests.unit.diagnosable import (
     ITEM,
     STEPS,
     TORCH,
+    TRAINING,
     finding,
     healthy,
     in_workers,
@@ -33,7 +34,7 @@ from tests.unit.diagnosable import (
 )
 
 from bottleneck_doctor.diagnose import diagnose
-from bottleneck_doctor.diagnose._places import kind_of
+from bottleneck_doctor.diagnose._places import hottest_between, kind_of, main_stacks
 from bottleneck_doctor.documents.report import (
     CallNode,
     EpochPause,
@@ -493,3 +494,39 @@ def test_the_parts_of_computing_add_up_to_what_is_said_of_all() -> None:
     found = finding("compute-bound", healthy(phases=shares(optimizer=0.1, zero_grad=0.2)))
     assert found is not None
     assert "take 97 % of the time (22 %, 45 % and 30 %)" in found.sentence
+
+
+SCORE = node("score", FILE, 8, count=40, own=True)
+"""A method of the user's in which most of the work between the passes was sampled."""
+
+
+def test_a_method_that_is_called_in_place_of_the_model_is_no_work_between_the_passes() -> None:
+    seen = profiled(healthy(phases=shares(between=0.4)), sampling=sampled(between=[SCORE]))
+    called = replace(seen, found=replace(FOUND, methods=[[FILE, "score"]]))
+    assert sum(count for _, count in main_stacks(seen, ("between",))) >= 40
+    assert sum(count for _, count in main_stacks(called, ("between",))) < 40
+    assert sum(count for _, count in main_stacks(called, ("forward",))) >= 40
+
+
+def test_the_line_that_calls_such_a_method_is_a_pass() -> None:
+    seen = profiled(healthy(phases=shares(between=0.1)), lines=listings(TRAINING))
+    hot = hottest_between(seen)
+    assert hot is not None
+    assert hot.site.line == 55
+    called = hottest_between(replace(seen, found=replace(FOUND, method_site=messages.Site(FILE, 55))))
+    assert called is not None
+    assert called.site.line == 56
+
+
+def test_lines_that_explain_little_of_the_work_are_not_named() -> None:
+    """The loop around the function that makes the steps lies in another one, as where each epoch draws its samples."""
+    drawing = sampled(between=[node("draw", FILE, 90, count=90, own=True)])
+    # Ten steps of 100 ms; the function that makes them takes 0.1 s each in lines between the passes.
+    near = profiled(healthy(phases=shares(between=0.9)), lines=listings(TRAINING), sampling=drawing)
+    hot = hottest_between(near)
+    assert hot is not None
+    assert hot.site.line == 55
+    far = replace(near, baseline=replace(near.baseline, step_ms=1000.0) if near.baseline is not None else None)
+    hot = hottest_between(far)
+    assert hot is not None
+    assert hot.site.line == 90

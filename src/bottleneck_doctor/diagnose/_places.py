@@ -35,6 +35,8 @@ LOOP_HEAD = re.compile(r"(async )?(for|while)\b")
 CALLED = re.compile(r"(\w+)\s*\(")
 DESCEND = 0.4
 """If a line calls a listed function that took this part of the line's time, the time went there."""
+PART_LISTED = 0.3
+"""Lines of the training function that took a smaller part of the time between the passes are not the ones to name."""
 DOMINATES = 0.3
 """A line that takes this part of its function's time or more is named in the function's place."""
 
@@ -302,13 +304,21 @@ def hottest_between(evidence: Evidence) -> HotLine | None:
     """The user's line on which most of the work between the passes is done. The share is of that work."""
     training = training_listing(evidence)
     if training is not None:
-        passes = [evidence.found.forward_site, evidence.found.backward_site]
+        passes = [evidence.found.forward_site, evidence.found.method_site, evidence.found.backward_site]
         without = "|".join(f"{training.path}:{site.line}" for site in passes if site is not None) or "-"
         hot = _followed(evidence, training, set(), without)
         rest = sum(line.seconds or 0.0 for line in training.lines if not _left_out(line, training, without))
-        if hot is not None and rest > 0:
+        if hot is not None and rest > 0 and _explains(evidence, rest):
             return HotLine(hot.site, min(1.0, hot.share * training.seconds / rest), listed=True)
     return _most_sampled(evidence, _below_the_loop(evidence, main_stacks(evidence, ("between",))))
+
+
+def _explains(evidence: Evidence, seconds: float) -> bool:
+    """Whether so many seconds in the function that makes the steps are most of the work between the passes: the loop
+    around it may lie in another function."""
+    if evidence.lines is None or evidence.shares is None or evidence.step_ms is None or not evidence.lines.steps:
+        return True
+    return 1000 * seconds / evidence.lines.steps >= PART_LISTED * evidence.shares.between * evidence.step_ms
 
 
 def _below_the_loop(
@@ -343,7 +353,18 @@ def _below_the_loop(
 
 def main_stacks(evidence: Evidence, kinds: tuple[str, ...]) -> list[tuple[tuple[CallNode, ...], int]]:
     tree = evidence.sampling.trees.get("main") if evidence.sampling is not None else None
-    return [(frames, count) for frames, count in stacks(tree) if kind_of(frames) in kinds] if tree is not None else []
+    if tree is None:
+        return []
+    return [(frames, count) for frames, count in stacks(tree) if _kind(evidence, frames) in kinds]
+
+
+def _kind(evidence: Evidence, frames: tuple[CallNode, ...]) -> str:
+    """As `kind_of`, where the loop may call methods of the model in place of the model."""
+    kind, methods = kind_of(frames), evidence.found.methods
+    called = kind == "between" and any(
+        frame.name == name and same_file(frame.path, file) for file, name in methods for frame in frames
+    )
+    return "forward" if called else kind
 
 
 def hottest_of(evidence: Evidence, *kinds: str) -> HotLine | None:

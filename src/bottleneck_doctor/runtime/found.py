@@ -23,6 +23,7 @@ from .loader.attributes import (
 )
 from .loop.extent import UNKNOWN, Extent, extent_of
 from .loop.ladder import Loop
+from .loop.model_methods import called_methods
 from .loop.steps import Steps
 from .process.originals import get_frame, now, process_started, wall_clock
 from .process.rank_place import place, ranks_here
@@ -57,6 +58,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
     if began is None:
         began = row.since if record is None and row.count else now()
     taken = record.batches if record is not None else made
+    methods, called_at = called_methods(steps)
     common: Dict[str, Any] = {
         "rung": loop.rung,
         "period": loop.period,
@@ -70,6 +72,8 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
         "grad_scaler": steps.user_scaler,
         "forward_site": next(iter(steps.callers.forward_sites), None),
         "forward_path": steps.callers.forward_sites[1:],
+        "methods": methods,
+        "method_site": called_at,
         "backward_site": steps.backward_site,
         "position": taken,
         "optimizer_steps": made,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dis
 import os
 import types
-from typing import Iterator, List, Sequence, Set, Tuple
+from typing import Iterator, List, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -28,16 +28,38 @@ def model_methods(steps: Steps) -> List[Tuple[type, str]]:
 
     Empty where the model itself is called. A class that also calls the backward pass is none of these.
     """
-    callers = steps.callers
+    return [
+        (kind, name)
+        for kind in _classes(steps)
+        for name, _ in _functions(kind)
+        if not name.startswith("__") and _is_for_users(name)
+    ]
+
+
+def called_methods(steps: Steps) -> Tuple[List[List[str]], Optional[Site]]:
+    """File and name of each of these functions, and the user's line that calls one; None if there is none."""
+    functions = [getattr(kind, name).__code__ for kind, name in model_methods(steps)]
+    sites = list(steps.callers.forward_sites)
+    while len(sites) > 1 and _holds(functions, sites[:1]):
+        del sites[0]
+    if not functions or sites == steps.callers.forward_sites:
+        return [], None
+    return [[os.path.abspath(each.co_filename), each.co_name] for each in functions], sites[0]
+
+
+def _classes(steps: Steps) -> List[type]:
+    sites = steps.callers.forward_sites
     backward = [] if steps.backward_site is None else [steps.backward_site]
-    found: List[Tuple[type, str]] = []
-    for kind in _users_modules():
-        own = [(name, value) for name, value in vars(kind).items() if isinstance(value, types.FunctionType)]
-        codes = [value.__code__ for _, value in own]
-        if not _holds(codes, callers.forward_sites) or _holds(codes, backward) or hasattr(kind, _OF_TRAINERS):
-            continue
-        found += [(kind, name) for name, _ in own if not name.startswith("__") and _is_for_users(name)]
+    found = []
+    for kind in _users_modules() if sites else ():
+        codes = [each.__code__ for _, each in _functions(kind)]
+        if _holds(codes, sites) and not _holds(codes, backward) and not hasattr(kind, _OF_TRAINERS):
+            found.append(kind)
     return found
+
+
+def _functions(kind: type) -> List[Tuple[str, types.FunctionType]]:
+    return [(name, value) for name, value in list(vars(kind).items()) if isinstance(value, types.FunctionType)]
 
 
 def _is_for_users(name: str) -> bool:
@@ -54,8 +76,7 @@ def _users_modules() -> Iterator[type]:
             if kind not in seen:
                 seen.add(kind)
                 waiting.append(kind)
-                functions = [value for value in list(vars(kind).values()) if isinstance(value, types.FunctionType)]
-                if any(is_users_file(each.__code__.co_filename) for each in functions):
+                if any(is_users_file(each.__code__.co_filename) for _, each in _functions(kind)):
                     yield kind
 
 

@@ -90,6 +90,10 @@ class Found:
     forward_site: Optional[Site] = None
     forward_path: List[Site] = field(default_factory=list)
     """The user's lines that lead there, from the innermost out."""
+    methods: List[List[str]] = field(default_factory=list)
+    """Methods of the model where one is called in place of it, as in `model.loss(batch)`: file and name of each."""
+    method_site: Optional[Site] = None
+    """The user's line that calls one of them; None where the model itself is called."""
     backward_site: Optional[Site] = None
     by_calls: bool = False
     """No loader feeds the loop, and steps take as long as they have calls of the model: what windows count as samples
@@ -295,7 +299,7 @@ def decode(line: bytes) -> Any:
             raise ProtocolError("another protocol version")
         kind = _KINDS[body.pop("kind")]
         if kind is Found:
-            for name in ("loader_site", "forward_site", "backward_site"):
+            for name in ("loader_site", "forward_site", "method_site", "backward_site"):
                 if body.get(name) is not None:
                     body[name] = Site(**body[name])
             body["forward_path"] = [Site(**each) for each in body.get("forward_path", ())]
