@@ -269,7 +269,10 @@ SUITE = (
         arguments=("--output", SCRATCH),
     ),
     Planted(
-        name="drawn_often", expected=("occasional-work",), never=(*WAITS, "frequent-evaluation", "synchronising-calls")
+        name="drawn_often",
+        expected=("occasional-work",),
+        never=(*WAITS, "frequent-evaluation", "synchronising-calls"),
+        late=LATE,
     ),
     # No loader: time goes by between passes, and nobody told the doctor that it is loading, or playing.
     Planted(
