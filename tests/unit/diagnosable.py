@@ -137,7 +137,7 @@ def looking(seconds: float, *, ran: int = 5, reached: int = 100, doing: str = "p
         ("        loss = model(batch)", reached, 4.0),
         ("        loss.backward()", reached, 5.0),
         ("        optimizer.step()", reached, 1.0),
-        ("        if step % options.every == 0:", reached, 0.0),
+        ("        if step % options.every == 0:  # Now and then.", reached, 0.0),
         ("            # Not more often.", 0, 0.0),
         ("            with torch.no_grad():", 2 * ran, 0.0),
         (f"                {doing}", ran, 0.9 * seconds),

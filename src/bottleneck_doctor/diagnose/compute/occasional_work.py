@@ -3,6 +3,7 @@ much of the time."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ SEEN = 2
 RARE = 1.5
 """Steps to one of these times, at least. What is done in nearly all steps is a part of them."""
 LONGEST_CONDITION = 60
+COMMENT = re.compile(r":\s*#.*$")
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,9 @@ def judge(evidence: Evidence) -> Statement | None:
     site = Site(file=listing.path, line=branch.head.line)
     every, long = branch.reached / branch.ran, branch.seconds / branch.ran
     steps = words.count_text(round(every), "step")
-    condition = words.clipped(branch.head.text.strip().partition(" ")[2].rstrip(": "), LONGEST_CONDITION)
+    condition = words.clipped(
+        COMMENT.sub("", branch.head.text.strip()).partition(" ")[2].rstrip(": "), LONGEST_CONDITION
+    )
     part = words.share_text(share * evidence.in_steps)
     return Statement(
         sentence=(
