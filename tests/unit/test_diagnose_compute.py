@@ -496,12 +496,10 @@ def test_the_parts_of_computing_add_up_to_what_is_said_of_all() -> None:
     assert "take 97 % of the time (22 %, 45 % and 30 %)" in found.sentence
 
 
-SCORE = node("score", FILE, 8, count=40, own=True)
-"""A method of the user's in which most of the work between the passes was sampled."""
-
-
-def test_a_method_that_is_called_in_place_of_the_model_is_no_work_between_the_passes() -> None:
-    seen = profiled(healthy(phases=shares(between=0.4)), sampling=sampled(between=[SCORE]))
+@pytest.mark.parametrize("name", ["score", "Ranking.score"])
+def test_a_method_that_is_called_in_place_of_the_model_is_no_work_between_the_passes(name: str) -> None:
+    score = node(name, FILE, 8, count=40, own=True)
+    seen = profiled(healthy(phases=shares(between=0.4)), sampling=sampled(between=[score]))
     called = replace(seen, found=replace(FOUND, methods=[[FILE, "score"]]))
     assert sum(count for _, count in main_stacks(seen, ("between",))) >= 40
     assert sum(count for _, count in main_stacks(called, ("between",))) < 40

@@ -361,8 +361,11 @@ def main_stacks(evidence: Evidence, kinds: tuple[str, ...]) -> list[tuple[tuple[
 def _kind(evidence: Evidence, frames: tuple[CallNode, ...]) -> str:
     """As `kind_of`, where the loop may call methods of the model in place of the model."""
     kind, methods = kind_of(frames), evidence.found.methods
+    # From Python 3.11 on, a frame's name begins with that of its class.
     called = kind == "between" and any(
-        frame.name == name and same_file(frame.path, file) for file, name in methods for frame in frames
+        frame.name.rpartition(".")[2] == name and same_file(frame.path, file)
+        for file, name in methods
+        for frame in frames
     )
     return "forward" if called else kind
 
