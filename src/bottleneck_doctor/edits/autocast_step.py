@@ -21,6 +21,8 @@ def autocast_step(dtype: str, found: Found, running: Running) -> Step | None:
     if forward is None:
         return None
     lines = [forward, *found.forward_path]
+    if found.method_site in lines:  # What leads to the modules inside the model is the model's own.
+        lines = lines[lines.index(found.method_site) :]
     otherwise = f"Put {under_autocast(dtype, found)}."
     if found.trainer == "lightning":
         otherwise = by_hand(dtype)

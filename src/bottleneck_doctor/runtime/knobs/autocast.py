@@ -8,12 +8,15 @@ nothing is checked, because a hook would make torch compile it again.
 
 from __future__ import annotations
 
+import functools
 from threading import get_ident
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
+from ..loop.model_methods import model_methods
 from ..loop.steps import Steps
+from ..process.patches import Patches
 from . import GuestContext, Knob
 from ._hook import Hook
 from ._modules import is_compiled, mapped
@@ -58,6 +61,7 @@ class Autocast(Knob):
         self._thread = 0
         """Where it was entered, and has to be left."""
         self._hooks: List[Any] = []
+        self._patches = Patches()
         self._wrapped: List[Tuple[Any, Any]] = []
         self._checks: List[Any] = []
         self._seen: Optional[bool] = None
@@ -85,6 +89,10 @@ class Autocast(Knob):
                 self._wrap(root)
             layers = [module for module in _uncompiled(root) if _is_matrix_layer(module)]
             self._checks += [layer.register_forward_hook(Hook(self._look)) for layer in layers[:_MOST_LAYERS]]
+        if not any(map(is_compiled, context.steps.roots)):
+            # A method that is called in place of the model computes before it calls the first module, too.
+            for kind, name in model_methods(context.steps):
+                self._patches.put(kind, name, self._entering)
         self._looks = bool(self._checks)
         context.steps.on_backward = self._leave
         context.steps.before_optimizer_step = self._before_optimizer_step
@@ -111,6 +119,7 @@ class Autocast(Knob):
         if region is not None:
             _overdue.setdefault(self._thread, []).append(region)
         self._remove(self._hooks)
+        self._patches.take_off()
         self._remove(self._checks)
         for root in context.steps.roots:
             if getattr(root, "_compiled_call_impl", None) is None:
@@ -133,6 +142,14 @@ class Autocast(Knob):
             region: Any = torch.autocast(self._device, dtype=self._dtype)
             region.__enter__()
             self._region = region
+
+    def _entering(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._enter(None, args)
+            return original(*args, **kwargs)
+
+        return call
 
     def _wrap(self, root: Any) -> None:
         """A module that was compiled in place runs its hooks inside the graph, so autocast is entered before that."""
