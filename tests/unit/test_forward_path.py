@@ -66,6 +66,37 @@ def test_the_line_of_the_loop_that_leads_to_the_model_is_put_under_it(script: Pa
     assert made.note == ""
 
 
+RANKING = """\
+import torch
+
+class Ranking(torch.nn.Module):
+    def loss(self, rows):
+        scores = rows @ self.weights
+        scores = self.layer(scores)  # called
+        return scores.square().mean()
+
+def main():
+    for rows in batches:
+        optimizer.zero_grad()
+        loss = model.loss(rows)  # path
+        loss.backward()  # backward
+        optimizer.step()
+
+main()  # started
+"""
+
+
+def test_a_method_that_is_called_in_place_of_the_model_is_put_under_it_as_a_whole(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(RANKING)
+    called, path, started, backward = lines(script, "called", "path", "started", "backward")
+    known = replace(FOUND, device="cpu", loader_site=None, forward_site=called, backward_site=backward)
+    (made,) = changes_for(ON, replace(known, forward_path=[path, started], method_site=path))
+    assert made.line == path.line
+    assert '+        with torch.autocast("cpu", dtype=torch.bfloat16):\n' in made.diff
+    assert "+            loss = model.loss(rows)  # path\n" in made.diff
+
+
 def test_without_a_path_it_is_said_beside_the_call(script: Path) -> None:
     called, backward = lines(script, "called", "backward")
     made = change(script, backward, called)

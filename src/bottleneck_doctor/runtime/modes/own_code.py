@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from ..process.originals import get_frame
 from ..process.user_code import is_users_file
+from ..process.uses import with_inner
 
 METHODS = (
     "__getitem__",
@@ -111,7 +112,7 @@ def at(places: Iterable[Dict[str, Any]]) -> List[CodeType]:
         if path is None:
             path = files[code.co_filename] = os.path.realpath(code.co_filename)
         if path in loaded:
-            loaded[path].extend(_with_inner(code))
+            loaded[path].extend(with_inner(code))
     found: List[CodeType] = []
     for path, asked in wanted.items():
         for place in asked:
@@ -119,13 +120,6 @@ def at(places: Iterable[Dict[str, Any]]) -> List[CodeType]:
             if innermost is not None and innermost not in found:
                 found.append(innermost)
     return found
-
-
-def _with_inner(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _with_inner(constant)
 
 
 def _innermost(codes: List[CodeType], place: Dict[str, Any], running: List[CodeType]) -> Optional[CodeType]:
@@ -144,7 +138,7 @@ def _innermost(codes: List[CodeType], place: Dict[str, Any], running: List[CodeT
 
 def last_line(code: CodeType) -> int:
     """The last line of a function, counted with the functions inside it."""
-    return max(line or 0 for each in _with_inner(code) for line in _lines(each))
+    return max(line or 0 for each in with_inner(code) for line in _lines(each))
 
 
 def _lines(code: CodeType) -> Iterator[int]:
