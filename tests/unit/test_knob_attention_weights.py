@@ -59,6 +59,19 @@ def facts_of(module: Any) -> tuple[Steps, dict[str, Any] | None]:
     return steps, AttentionWeights.facts(steps, "cpu")
 
 
+def leaves_out_the_same(steps: Steps) -> tuple[Any, torch.Tensor, torch.Tensor]:
+    """The block makes the same without its weights. Returns it, what it was given, and what it made."""
+    block, x = steps.roots[0], torch.randn(2, 5, 8)
+    as_written = block(x)
+    knob, context = AttentionWeights(), GuestContext(steps, "cpu")
+    knob.apply(False, context)
+    changed = block(x)
+    assert knob.effect(False, context) is True
+    knob.revert(context)
+    torch.testing.assert_close(changed, as_written)
+    return block, x, as_written
+
+
 UNREAD = {
     "first of them": "return self.attention(x, x, x)[0]",
     "underscore": "y, _ = self.attention(x, x, x)\nreturn x + y",
@@ -100,14 +113,7 @@ def test_weights_that_nothing_reads_are_left_out(tmp_path: Path, body: str) -> N
         assert (name, file) == ("attention", str(tmp_path / "blocks.py"))
         assert "self.attention(" in lines[line - 1]
     assert len(facts["calls"]) == body.count("self.attention(")
-    block, x = steps.roots[0], torch.randn(2, 5, 8)
-    as_written = block(x)
-    knob, context = AttentionWeights(), GuestContext(steps, "cpu")
-    knob.apply(False, context)
-    changed = block(x)
-    assert knob.effect(False, context) is True
-    knob.revert(context)
-    torch.testing.assert_close(changed, as_written)
+    leaves_out_the_same(steps)
 
 
 OF_SEVERAL = {
@@ -147,14 +153,7 @@ def test_layers_of_a_list_are_called_by_place_or_in_a_loop(tmp_path: Path, body:
     source = (tmp_path / "blocks.py").read_text()
     edited = given_argument_change(source, [(called, line)], GivenArgument("need_weights", False, 4, lambda _: ()))
     assert edited is not None
-    block, x = steps.roots[0], torch.randn(2, 5, 8)
-    as_written = block(x)
-    knob, context = AttentionWeights(), GuestContext(steps, "cpu")
-    knob.apply(False, context)
-    changed = block(x)
-    assert knob.effect(False, context) is True
-    knob.revert(context)
-    torch.testing.assert_close(changed, as_written)
+    block, x, as_written = leaves_out_the_same(steps)
     (tmp_path / "blocks.py").write_text(edited.edited)
     torch.testing.assert_close(loaded(tmp_path / "blocks.py").Block.forward(block, x), as_written)
 
