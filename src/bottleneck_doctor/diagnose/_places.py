@@ -314,8 +314,8 @@ def hottest_between(evidence: Evidence) -> HotLine | None:
 
 
 def _explains(evidence: Evidence, seconds: float) -> bool:
-    """Whether so many seconds in the function that makes the steps are most of the work between the passes: the loop
-    around it may lie in another function."""
+    """Whether so many seconds in the function that makes the steps are a good part of the work between the passes:
+    the loop around it may lie in another function."""
     if evidence.lines is None or evidence.shares is None or evidence.step_ms is None or not evidence.lines.steps:
         return True
     return 1000 * seconds / evidence.lines.steps >= PART_LISTED * evidence.shares.between * evidence.step_ms
@@ -342,7 +342,7 @@ def _below_the_loop(
     for frames, _ in passes:
         called = call(frames)
         if called is not None:
-            led.setdefault(called[1], set()).add(kind_of(frames))
+            led.setdefault(called[1], set()).add(kind_in(evidence, frames))
     loops = {key for key, kinds in led.items() if len(kinds) > 1}
     kept = []
     for frames, count in found:
@@ -355,10 +355,10 @@ def main_stacks(evidence: Evidence, kinds: tuple[str, ...]) -> list[tuple[tuple[
     tree = evidence.sampling.trees.get("main") if evidence.sampling is not None else None
     if tree is None:
         return []
-    return [(frames, count) for frames, count in stacks(tree) if _kind(evidence, frames) in kinds]
+    return [(frames, count) for frames, count in stacks(tree) if kind_in(evidence, frames) in kinds]
 
 
-def _kind(evidence: Evidence, frames: tuple[CallNode, ...]) -> str:
+def kind_in(evidence: Evidence, frames: tuple[CallNode, ...]) -> str:
     """As `kind_of`, where the loop may call methods of the model in place of the model."""
     kind, methods = kind_of(frames), evidence.found.methods
     # From Python 3.11 on, a frame's name begins with that of its class.

@@ -11,8 +11,10 @@ DROPOUT: Function = ("torch/nn/functional.py", "dropout")
 
 def propose(found: Found) -> Offer | NotApplicable:
     refused = told_refusal(found, quick_dropout.NAME, "whether the model has dropout could not be seen")
-    if refused or quick_dropout.of_attention(found):
-        return refused or Offer(({quick_dropout.NAME: quick_dropout.ATTENTION},))
+    if refused is not None:
+        return refused
+    if quick_dropout.of_attention(found):
+        return Offer(({quick_dropout.NAME: quick_dropout.ATTENTION},))
     return Offer(({quick_dropout.NAME: True},), within=(DROPOUT,))
 
 

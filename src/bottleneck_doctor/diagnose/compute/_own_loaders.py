@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._met import Met
-from bottleneck_doctor.diagnose._places import kind_of, stacks
+from bottleneck_doctor.diagnose._places import kind_in, stacks
 from bottleneck_doctor.documents.report import CallNode
 
 MOST = 0.5
@@ -32,7 +32,7 @@ def making(evidence: Evidence) -> Making | None:
         return None
     kinds: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for frames, count in stacks(tree):
-        kind = kind_of(frames)
+        kind = kind_in(evidence, frames)
         for frame in frames:
             kinds[id(frame)][kind] += count
     whole = kinds[id(tree)]["between"]

@@ -9,6 +9,10 @@ from typing import Any, Callable, Dict, List
 
 import torch
 
+from ..loop.model_methods import model_methods
+from ..loop.steps import Steps
+from ..process.patches import Patches
+
 _VERSION = re.compile(r"\d+/\d+(?=: )")
 """What torch calls a compiled version of a function, before the reason why it does not fit."""
 _DEPTH = 4
@@ -18,6 +22,14 @@ _DEPTH = 4
 def is_compiled(module: Any) -> bool:
     """Whether this module is compiled, in place or as a wrapper."""
     return type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def patch_methods(patches: Patches, steps: Steps, replacement: Callable[[Any], Any]) -> None:
+    """Put replacements in the place of methods that the loop calls in place of its model. A compiled model is left
+    whole: what it calls is a part of its graph."""
+    if not any(map(is_compiled, steps.roots)):
+        for kind, name in model_methods(steps):
+            patches.put(kind, name, replacement)
 
 
 def recompiled() -> List[Dict[str, Any]]:

@@ -14,12 +14,11 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
-from ..loop.model_methods import model_methods
 from ..loop.steps import Steps
 from ..process.patches import Patches
 from . import GuestContext, Knob
 from ._hook import Hook
-from ._modules import is_compiled, mapped
+from ._modules import is_compiled, mapped, patch_methods
 
 _MOST_LAYERS = 64
 
@@ -89,10 +88,8 @@ class Autocast(Knob):
                 self._wrap(root)
             layers = [module for module in _uncompiled(root) if _is_matrix_layer(module)]
             self._checks += [layer.register_forward_hook(Hook(self._look)) for layer in layers[:_MOST_LAYERS]]
-        if not any(map(is_compiled, context.steps.roots)):
-            # A method that is called in place of the model computes before it calls the first module, too.
-            for kind, name in model_methods(context.steps):
-                self._patches.put(kind, name, self._entering)
+        # A method that is called in place of the model computes before it calls the first module, too.
+        patch_methods(self._patches, context.steps, self._entering)
         self._looks = bool(self._checks)
         context.steps.on_backward = self._leave
         context.steps.before_optimizer_step = self._before_optimizer_step

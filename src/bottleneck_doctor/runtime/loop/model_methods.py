@@ -84,9 +84,7 @@ def _holds(codes: Sequence[types.CodeType], sites: Sequence[Site]) -> bool:
     """Whether one of these places lies in one of these functions."""
     for code in codes:
         file = os.path.abspath(code.co_filename)
-        if not any(site.file == file for site in sites):
-            continue
-        lines = {line for each in with_inner(code) for _, line in dis.findlinestarts(each)}
-        if any(site.file == file and site.line in lines for site in sites):
+        asked = {site.line for site in sites if site.file == file}
+        if asked and any(line in asked for each in with_inner(code) for _, line in dis.findlinestarts(each)):
             return True
     return False

@@ -23,9 +23,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import torch
 
 from ..knobs import GuestContext
-from ..knobs._modules import is_compiled
+from ..knobs._modules import patch_methods
 from ..loader.feed import READY_SECONDS
-from ..loop.model_methods import model_methods
 from ..loop.steps import Watch
 from ..process.originals import get_frame, now
 from ..process.patches import Patches
@@ -95,9 +94,7 @@ class Phases(Mode, Watch):
             self._loading.apply(loader)
         put = self._patches.put
         put(torch.nn.Module, "__call__", self._forward)
-        if not any(map(is_compiled, self.context.steps.roots)):
-            for kind, name in model_methods(self.context.steps):
-                put(kind, name, self._method)
+        patch_methods(self._patches, self.context.steps, self._method)
         for owner in self._with_own("zero_grad", torch.nn.Module, torch.optim.Optimizer):
             put(owner, "zero_grad", functools.partial(self._wrapped, ZERO_GRAD))
         put(torch.autograd, "backward", functools.partial(self._wrapped, BACKWARD))
