@@ -231,9 +231,38 @@ def test_another_way_of_exchanging_gradients_trains_the_same(ranks: StartRanks, 
     searching = RANKS.replace("DataParallel(model)", "DataParallel(model, find_unused_parameters=True)")
     script = ranks(searching + SEARCHES + TELL_WEIGHTS, "12")
     found = script.found()
-    search, view = {"find_unused_parameters": False}, {"gradient_as_bucket_view": True}
-    assert [found.obstacles[name] for name in (*search, *view)] == ["", ""]
-    for setting in ({}, search, view, {**search, **view}, {}):
+    search, view, cap = {"find_unused_parameters": False}, {"gradient_as_bucket_view": True}, {"bucket_cap_mb": 1}
+    assert [found.obstacles[name] for name in (*search, *view, *cap)] == ["", "", ""]
+    copies = {name: True for name in ("batched_grad_copy",) if found.obstacles[name] == ""}
+    for setting in ({}, search, view, {**search, **view}, {**cap, **copies}, {}):
+        done = together(script.window(setting, lead_in=4, steps=12))
+        assert (done.status, done.reason) == ("ok", "")
+    expect_same_weights(script.run_out(), tmp_path, "12")
+
+
+SPARED = """
+class Spared(nn.Module):
+    def __init__(self, used):
+        super().__init__()
+        self.used, self.spare = used, nn.Linear(3, 3)
+
+    def forward(self, rows):
+        return self.used(rows)
+
+
+"""
+
+
+@pytest.mark.slow(together=True)
+def test_a_graph_that_always_leaves_out_the_same_may_be_static(ranks: StartRanks, tmp_path: Path) -> None:
+    wrapped = "DataParallel(Spared(model), find_unused_parameters=True)"
+    sparing = PRELUDE + SPARED + GROUP.replace("DataParallel(model)", wrapped)
+    script = ranks(sparing + SEARCHES + TELL_WEIGHTS, "12")
+    found = script.found()
+    assert found.obstacles["static_graph"] == ""
+    assert found.obstacles["find_unused_parameters"] == "some steps do not use all parameters"
+    static, view = {"static_graph": True}, {"gradient_as_bucket_view": True}
+    for setting in ({}, static, {**static, **view}, {}):
         done = together(script.window(setting, lead_in=4, steps=12))
         assert (done.status, done.reason) == ("ok", "")
     expect_same_weights(script.run_out(), tmp_path, "12")

@@ -248,6 +248,7 @@ SOURCES = [
 ]
 LAMP = Switch("lamp({value})", calls=("lamp",), arguments=("light",), attribute="lamp.on", contexts=("lit",))
 FUSED = Argument("fused=True", "pass it", ("AdamW",), (("fused", True),), {"foreach": None})
+BUCKETS = Argument("cap={value}", "pass {value}", ("AdamW",), takes_value="cap").under(5)
 OFF = Argument("off", "leave it out", ("autocast",), (("enabled", False),), of=("torch", "amp"))
 GIVEN = GivenArgument("need_weights", False, position=4, calls=lambda found: ())
 QUICK = (
@@ -273,6 +274,7 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
     "function": lambda text, line: own_function_change(text, "quick", QUICK),
     "named": lambda text, line: named_change(text, FUSED),
     "off": lambda text, line: named_change(text, OFF),
+    "valued": lambda text, line: named_change(text, BUCKETS),
     "attention": attention_change,
     "recorded value": recorded_value_change,
     "copied ahead": copied_ahead_change,

@@ -561,12 +561,14 @@ def test_autocast_is_left_out_where_it_is_on() -> None:
 @pytest.mark.parametrize(
     ("identifier", "setting"),
     [
+        ("batched-gradient-copies", {"batched_grad_copy": True}),
         ("bucket-views", {"gradient_as_bucket_view": True}),
         ("fused-optimizer", {"fused_optimizer": True}),
         ("merged-groups", {"merged_groups": True}),
         ("no-sync", {"no_sync": True}),
         ("no-unused-search", {"find_unused_parameters": False}),
         ("single-precision", {"single_precision": True}),
+        ("static-graph", {"static_graph": True}),
         ("zero-grad-none", {"zero_grad_none": True}),
     ],
 )
@@ -576,6 +578,27 @@ def test_what_the_guest_saw_of_the_loop_decides(identifier: str, setting: Settin
     assert settings(identifier, replace(BARE, obstacles={knob: ""})) == [setting]
     assert refusal(identifier, replace(FOUND, obstacles={knob: "already on: so it is"})) == "already on: so it is"
     assert "was not seen" in refusal(identifier, FOUND)
+
+
+@pytest.mark.parametrize(
+    ("gradients", "cap", "size"),
+    [
+        (440, 25, 100),  # Many buckets: fewer, larger ones.
+        (100, 100, 25),  # One bucket: several, so that the exchange begins before the backward pass is over.
+        (26, 25, 100),
+        (20, 25, 5),
+        (3, 25, None),
+    ],
+)
+def test_buckets_of_another_size(gradients: int, cap: int, size: int | None) -> None:
+    seen = {"gradients": gradients << 20, "cap": cap << 20}
+    found = replace(FOUND, obstacles={"bucket_cap_mb": ""}, facts={"bucket_cap_mb": seen})
+    if size is None:
+        assert "gradients take 3 MiB" in refusal("bucket-size", found)
+    else:
+        assert settings("bucket-size", found) == [{"bucket_cap_mb": size}]
+    assert "was not seen" in refusal("bucket-size", replace(found, facts={}))
+    assert refusal("bucket-size", replace(found, obstacles={"bucket_cap_mb": "a hook"})) == "a hook"
 
 
 @pytest.mark.parametrize(("batches", "offered"), [(12, True), (10, False), (None, False)])

@@ -223,6 +223,10 @@ def test_how_narrow_an_interval_has_to_be() -> None:
     assert faster.known_well(-0.04, -0.059, -0.021)
     assert not faster.known_well(-0.04, -0.061, -0.019), "half of the gain has to be sure"
     assert faster.known_well(0.04, 0.021, 0.059)
+    nine = -math.log(9.0)
+    assert faster.known_well(nine, -math.log(13.0), -math.log(6.3)), "11 % of the time is left, or 16 %"
+    assert not faster.known_well(nine, -math.log(15.0), -math.log(5.5)), "or 18 %"
+    assert not faster.known_well(-math.log(1.8), -math.log(2.1), -math.log(1.6)), "below two times, a tenth is the most"
     a_hundred = -math.log(100)
     assert faster.known_well(a_hundred, a_hundred - 1, a_hundred + 1), "1 % of the time is left, or 2.7 %"
     assert not faster.known_well(a_hundred, a_hundred - 2.5, a_hundred + 2.5), "half of the gain has to be sure"

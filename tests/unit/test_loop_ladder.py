@@ -59,6 +59,35 @@ def test_what_trains_on_one_batch_is_a_loop_without_a_loader(monkeypatch: pytest
     assert steps_until_found(monkeypatch, 0.05, known, first=loader) == BARE_STEPS
 
 
+def batches_until_found(monkeypatch: pytest.MonkeyPatch, seconds: float, updates: int) -> int:
+    """Of a loop that makes so many updates with each batch of its loader, and takes `seconds` for them."""
+    clock = [1000.0]
+    for module in (ladder, records, all_steps):
+        monkeypatch.setattr(module, "now", lambda: clock[0])
+    steps = Steps()
+    steps.started = clock[0]
+    loader: DataLoader[int] = DataLoader(range(8), batch_size=4)  # type: ignore[arg-type]
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+    for number in range(1, 100):
+        steps.batch_delivered(loader, clock[0], clock[0], 4.0)
+        if (loop := look(steps)) is not None:
+            assert (loop.rung, loop.period) == ("optimizer step", 1)
+            assert loop.record is not None
+            return number
+        clock[0] += seconds
+        for _ in range(updates):
+            steps.optimizer_steps += 1
+            steps._observe_optimizer(optimizer)
+    raise AssertionError("not found")
+
+
+def test_fewer_long_batches_do_where_each_has_several_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four updates of 10 s with each of seven batches are nearly five minutes."""
+    assert batches_until_found(monkeypatch, 0.1, 4) == MINIMUM_STEPS + 1
+    assert batches_until_found(monkeypatch, 40.0, 4) == 4
+    assert batches_until_found(monkeypatch, 40.0, 1) == MINIMUM_STEPS + 1
+
+
 def test_what_another_process_found_is_expected_only_of_such_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     known = Expected("optimizer step", 1, [])
     assert steps_until_found(monkeypatch, 0.05, known) == BARE_STEPS

@@ -10,6 +10,7 @@ import pytest
 from bottleneck_doctor.runtime.loop.period import (
     MINIMUM_STEPS,
     Signature,
+    batches_needed,
     find_period,
     find_rhythm,
     goes_by_calls,
@@ -20,6 +21,31 @@ from bottleneck_doctor.runtime.loop.period import (
 STEP: Signature = (("backward", 1), ("optimizer", 0))
 HALF: Signature = (("backward", 1),)
 OTHER: Signature = (("backward", 1), ("optimizer", 1))
+
+
+@pytest.mark.parametrize(
+    ("signatures", "needed"),
+    [
+        ([], MINIMUM_STEPS),
+        ([STEP] * 4, MINIMUM_STEPS),
+        ([STEP * 2] * 4, 3),
+        ([STEP * 4] * 4, 3),  # Three are asked for in any case.
+        ([STEP * 2, STEP * 2, STEP], MINIMUM_STEPS),
+        ([STEP, STEP * 2, STEP * 2, STEP * 2], 3),
+        ([OTHER + STEP] * 4, MINIMUM_STEPS),  # Of two networks, one may rest in the next batch.
+        ([HALF * 4] * 4, MINIMUM_STEPS),
+    ],
+)
+def test_fewer_batches_show_a_period_where_an_optimizer_steps_several_times_with_each(
+    signatures: list[Signature], needed: int
+) -> None:
+    assert batches_needed(signatures, "optimizer") == needed
+
+
+def test_three_batches_of_several_steps_show_a_period() -> None:
+    assert find_period([HALF, STEP * 4, STEP * 4, STEP * 4], at_least=3) == 1
+    assert find_period([STEP * 4, STEP * 4, STEP * 3], at_least=3) is None
+    assert find_period([STEP * 4] * 3) is None
 
 
 @pytest.mark.parametrize(

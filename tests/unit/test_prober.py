@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -68,12 +70,14 @@ def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prober, "HANG_FACTOR", 0.0)
 
 
-def make(found: Found = FOUND, left: float = 100.0) -> tuple[Selection, Prober]:
+def make(
+    found: Found = FOUND, left: float = 100.0, now: Callable[[], float] = time.monotonic
+) -> tuple[Selection, Prober]:
     selection = Selection(Measurements(found), frozenset(), frozenset())
     shape = LoopShape(
         period=1, epoch_batches=400, num_workers=found.num_workers, prefetch_factor=2, served=True, usable_cpus=2
     )
-    return selection, Prober(selection.measured, Costs(shape, 0.1, 1.0), Budget(left, strict=True))
+    return selection, Prober(selection.measured, Costs(shape, 0.1, 1.0), Budget(left, strict=True, now=now))
 
 
 def ends(made: Prober, each: Probe, *answers: Any) -> None:
@@ -389,22 +393,39 @@ def test_a_pause_is_waited_for_no_longer_than_a_new_process_takes() -> None:
     assert waiting.awaited(slow, 30.0, 1000.0, 1e9, slow.now, pause=8.0) is OK  # type: ignore[arg-type]
 
 
+class Taking(Told):
+    """A session whose windows take so many seconds each."""
+
+    def __init__(self, clock: list[float], seconds: float, *answers: Any) -> None:
+        super().__init__(*answers)
+        self.clock, self.seconds = clock, seconds
+
+    def grant(self, grant: Any) -> None:
+        super().grant(grant)
+        self.clock[0] += self.seconds
+
+
 @pytest.mark.parametrize(
-    ("leaves", "epochs", "shown", "seconds"),
+    ("leaves", "epochs", "answers", "seconds"),
     [
-        (True, 0, True, 25.0),
-        (False, 0, True, math.inf),
-        (True, 2, True, math.inf),  # The window holds pauses.
-        (True, 0, False, math.inf),  # The next process would come no further.
+        (True, 0, [OK], 25.0 + 9.0 + 7.0),
+        (True, 0, [OK, OK], 25.0 + 9.0 + 7.0),  # What the first window takes is what a new process costs.
+        (True, 0, [replace(OK, status="failed"), OK], 25.0 + 9.0 + 14.0),
+        (False, 0, [OK], math.inf),
+        (True, 2, [OK], math.inf),  # The window holds pauses.
+        (True, 0, [], math.inf),  # The next process would come no further.
     ],
 )
-def test_when_a_pause_is_left(leaves: bool, epochs: int, shown: bool, seconds: float) -> None:
-    selection, made = make()
-    selection.measured.found = replace(selection.measured.found, setup_seconds=25.0)
+def test_a_pause_is_left_where_a_new_process_shows_something_sooner(
+    leaves: bool, epochs: int, answers: list[WindowDone], seconds: float
+) -> None:
+    clock = [0.0]
+    selection, made = make(now=lambda: clock[0])
+    selection.measured.found = replace(selection.measured.found, setup_seconds=25.0, step_seconds=[2.0, 3.0, 4.0])
     made.leaves_pauses = leaves
-    session: Any = Told(OK)
-    if shown:
-        made.measure(session, TWO)
+    session: Any = Taking(clock, 7.0, *answers)
+    for _ in answers:
+        made.measure(session, AS_WRITTEN)
     size = WindowSize(lead_in=2, steps=0 if epochs else 8, epochs=epochs)
     assert made._longest_pause(session, size) == seconds
 

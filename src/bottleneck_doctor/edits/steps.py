@@ -92,7 +92,7 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
                 f"And put `{edit.code(value, found.device)}` before the command that starts the training."
             )
         elif isinstance(edit, Argument):
-            made.steps.append(_named(edit, found, running))
+            made.steps.append(_named(edit.under(value), found, running))
         elif isinstance(edit, OwnFunction):
             made.steps += [_in_place(edit, edit.more(value), site, running) for site in sites(found)[:1]]
         arguments = each.of_trainer(value, found)

@@ -32,9 +32,10 @@ LEAST_KEPT = 0.5
 """Part of the gain (of its log) that the near end of the interval must keep, so that measuring may end."""
 LEAST_PART = 0.9
 """What that end must be of the estimate, at least: as for ending an examination early."""
-TIME_LEFT = 0.02
-"""Or the time of a step that is left is known this well, as a part of the time as written. So a gain of a hundred times
-need not be told from one of fifty."""
+TIME_LEFT = 0.05
+"""Or the time of a step that is left is known this well, as a part of the time as written: at a gain of two times, that
+is a tenth of the estimate, too. Beyond it, what is left is what somebody still waits for, and nine times need not be
+told from seven."""
 FAR = math.log(1.5)
 """Two pairs are enough for an edit if all of the interval lies beyond this: processes of one program never differ so
 much. Where a pair takes minutes, there is often no time for a third."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.runtime.wire.messages import Found, Site
@@ -298,9 +298,19 @@ class Argument:
     """Names of modules that such a call is an attribute of, if it is one at all; (): any."""
     made: Callable[[Found], Made] = _seen_nowhere
     """Where such calls were seen, for files that have none of that name."""
+    takes_value: str = ""
+    """The name of an argument that is given the value of the setting: `said` and `otherwise` hold `{value}`."""
 
     def code(self, value: SettingValue, device: str) -> str | None:
-        return self.said
+        return self.under(value).said
+
+    def under(self, value: SettingValue) -> Argument:
+        """The same for one value of the setting."""
+        if not self.takes_value:
+            return self
+        said, otherwise = (text.format(value=value) for text in (self.said, self.otherwise))
+        given = (*self.given, (self.takes_value, value))
+        return replace(self, said=said, otherwise=otherwise, given=given, takes_value="")
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ class Prober:
         """Whether workers go on from one window to the next that loads in the same way."""
         self.leaves_pauses = False
         """Whether a process is given up that does something other than training, such as an evaluation, for longer than
-        a new one takes to its loop."""
+        a new one takes until it shows something."""
         self.keeps_losses = False
         """Whether guests tell the losses of the training, too."""
         self.losses: dict[int, float] = {}
@@ -90,6 +90,10 @@ class Prober:
         self._reached = 0, 0, 0
         """The number of the session of the last window, and the batches that had gone by when it was over: of the
         training, and since the loop was found."""
+        self._granted_first = 0, 0.0
+        """The session of the last window, and when its first one was granted."""
+        self._shown_after = 0.0
+        """Seconds from the first grant of a session until one of its windows had shown something."""
         self.position: int | None = None
         """Batches of the training's order, or steps, that had gone by when the last window was over; None before the
         first."""
@@ -243,6 +247,8 @@ class Prober:
         limit = max(HANG_SECONDS, HANG_FACTOR * self.costs.steps(size) * max(step, self.costs.baseline_step))
         limit += 0.0 if self._computed(session, each) else knobs.first_step_seconds(each.as_setting())
         most_lead_in = 0.0 if size.epochs else max(most_seconds, TOO_LONG * (size.skipped + size.lead_in) * step)
+        if self._granted_first[0] != session.number:
+            self._granted_first = session.number, self._budget.now()
         self._number += 1
         self._blame.begin()
         self._tell(session.number, each)
@@ -323,12 +329,17 @@ class Prober:
 
     def _longest_pause(self, session: Session, size: WindowSize) -> float:
         """Seconds to wait where the script does something other than training. Nobody knows how long that takes, so
-        after as long as a new process takes to its loop, a new one is the better guess. But windows of whole epochs
-        hold pauses, and where a process has shown nothing yet, the next one would come no further."""
-        shown = any(each.session == session.number and each.status == "ok" for each in self._measured.windows)
-        if not self.leaves_pauses or size.epochs or not shown:
+        after as long as a new process takes until it shows something, a new one is the better guess: to its loop, until
+        that is found, and through its first window. But windows of whole epochs hold pauses, and where a process has
+        shown nothing yet, the next one would come no further."""
+        if not self.leaves_pauses or size.epochs or not self._has_shown(session.number):
             return math.inf
-        return max(LEAST_PAUSE, self._measured.found.setup_seconds)
+        found = self._measured.found
+        return max(LEAST_PAUSE, found.setup_seconds + sum(found.step_seconds) + self._shown_after)
+
+    def _has_shown(self, session: int) -> bool:
+        """Whether a window of that session has shown something."""
+        return any(each.session == session and each.status == "ok" for each in self._measured.windows)
 
     def _grace(self, strict: float) -> float:
         """Seconds that a window may last past the time left: `strict` if the user set the budget."""
@@ -336,6 +347,8 @@ class Prober:
 
     def _keep(self, session: Session, each: Probe, done: messages.WindowDone) -> Window:
         window = kept(session.number, self.block, each, done, self._runnable)
+        if window.status == "ok" and not self._has_shown(session.number):
+            self._shown_after = self._budget.now() - self._granted_first[1]
         self._measured.windows.append(window)
         if window.status in ("ok", "discarded") and window.steps:
             self.costs.learnt(each, window)

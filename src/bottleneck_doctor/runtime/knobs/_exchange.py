@@ -7,6 +7,7 @@ rank has to do so before the same step, which is where windows begin and end.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Dict, Optional
 
 from torch.nn.parallel import DistributedDataParallel
@@ -32,12 +33,50 @@ def told_by(model: Any) -> Dict[str, Any]:
     return told
 
 
+UNUSED = "unused_parameter_size"
+
+
+def note_unused(steps: Steps) -> None:
+    """Keep what steps were seen to leave unused: torch notes the bytes of unused parameters for the first ten steps and
+    for some later ones, and the order in which all gradients were ready."""
+    model = exchanging(steps)
+    told = {} if model is None else told_by(model)
+    if UNUSED in told:
+        seen = told[UNUSED], told.get("prev_iteration_grad_ready_order_indices", "")
+        steps.noted.setdefault(UNUSED, set()).add(seen)
+
+
+def unused_bytes(steps: Steps) -> Optional[int]:
+    """The most bytes of parameters that a step was seen to leave unused; None where that was not seen."""
+    note_unused(steps)
+    return max((count for count, _ in steps.noted.get(UNUSED, ())), default=None)
+
+
+def uses_always_the_same(steps: Steps) -> bool:
+    """Whether all steps that were seen used the same parameters, in the same order."""
+    note_unused(steps)
+    return len(steps.noted.get(UNUSED, ())) == 1
+
+
 class ReducerOption(Knob):
-    """An option of the reducer: an argument of DistributedDataParallel, and an attribute of the same name."""
+    """An option of the reducer: an argument of DistributedDataParallel. As a rule, the model keeps it as an attribute
+    of the same name."""
 
     def __init__(self) -> None:
         self._model: Any = None
         self._own: Any = None
+
+    def kept(self, model: Any) -> Any:
+        """What the model keeps of the option."""
+        return getattr(model, self.name)
+
+    def wanted(self, model: Any, value: Any) -> Any:
+        """What it would keep under this value."""
+        return value
+
+    def keep(self, model: Any, kept: Any) -> None:
+        """Let the model keep this of the option."""
+        setattr(model, self.name, kept)
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
@@ -58,10 +97,11 @@ class ReducerOption(Knob):
         model = exchanging(context.steps)
         if model is None:
             raise Refused(NONE)
-        self._own = getattr(model, self.name)
-        if self._own != value:
+        self._own = self.kept(model)
+        wanted = self.wanted(model, value)
+        if self._own != wanted:
             self._model = model
-            self._make(value)
+            self._make(wanted)
 
     def revert(self, context: GuestContext) -> None:
         if self._model is not None:
@@ -74,10 +114,15 @@ class ReducerOption(Knob):
         told = None if model is None else told_by(model).get(self.name)
         return None if told is None else bool(told) == bool(value)
 
-    def _make(self, value: Any) -> None:
-        """Give the model a reducer whose option has this value."""
+    def _make(self, kept: Any) -> None:
+        """Give the model a reducer with what it keeps of the option from now on."""
         model = self._model
-        setattr(model, self.name, value)
+        self.keep(model, kept)
         parameters, sparse = model._build_params_for_reducer()
         names = model._build_debug_param_to_name_mapping(parameters)
         model._ddp_init_helper(parameters, sparse, names, model.static_graph)
+        if model.static_graph:
+            model.static_graph = False  # Else torch would think that the new reducer knows.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # That it looks for unused parameters, too, is as written.
+                model._set_static_graph()

@@ -2,7 +2,7 @@
 did not use. The effect is checked by what the reducer tells.
 
 Without the search, a step that leaves a parameter out ends the program. So it is left out only where the steps that
-were seen used all of them: torch notes the bytes of unused parameters for the first ten steps, and for some later ones.
+were seen used all of them.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from ..loop.steps import Steps
-from ._exchange import ReducerOption, exchanging, told_by
+from ._exchange import ReducerOption, exchanging, note_unused, unused_bytes
 
 NAME = "find_unused_parameters"
-UNUSED = "unused_parameter_size"
 
 
 class FindUnusedParameters(ReducerOption):
@@ -21,7 +20,7 @@ class FindUnusedParameters(ReducerOption):
 
     @classmethod
     def batch_seen(cls, steps: Steps, loader: Any, batch: Any) -> None:
-        _note(steps)
+        note_unused(steps)
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
@@ -31,19 +30,10 @@ class FindUnusedParameters(ReducerOption):
         obstacle = super().obstacle(steps, loader)
         if obstacle:
             return obstacle
-        _note(steps)
-        unused = steps.noted.get(NAME)
+        unused = unused_bytes(steps)
         if unused is None:
             return "it is not known whether each step uses all parameters"
         return "some steps do not use all parameters" if unused else ""
 
 
 KNOB = FindUnusedParameters
-
-
-def _note(steps: Steps) -> None:
-    """Keep the most bytes of parameters that a step was seen to leave unused."""
-    model = exchanging(steps)
-    unused = None if model is None else told_by(model).get(UNUSED)
-    if unused is not None:
-        steps.noted[NAME] = max(unused, steps.noted.get(NAME) or 0)

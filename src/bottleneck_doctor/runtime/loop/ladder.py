@@ -16,6 +16,7 @@ from ..wire.expected import BARE_STEPS, CLOSURE_PASSES, Expected
 from .period import (
     MINIMUM_STEPS,
     Signature,
+    batches_needed,
     find_period,
     find_rhythm,
     goes_by_calls,
@@ -121,9 +122,11 @@ def _training_record(steps: Steps) -> Optional[LoaderRecord]:
 
 def _loader_loop(record: LoaderRecord, rung: str, event: str) -> Optional[Loop]:
     signatures = _signatures(record)
-    if len(signatures) < MINIMUM_STEPS:
+    slow = bool(signatures) and record.requests[-1][0] - record.requests[0][0] > RHYTHM_SECONDS
+    at_least = batches_needed(signatures, event) if slow else MINIMUM_STEPS
+    if len(signatures) < at_least:
         return None
-    period = find_period(signatures)
+    period = find_period(signatures, at_least=at_least)
     if period is None and repeats_within_epochs(record.epochs()):
         period = 1
     if period is None and len(signatures) < 3 * 64:

@@ -15,16 +15,29 @@ Signature = Tuple[Any, ...]
 
 MINIMUM_STEPS = 6
 """With fewer steps than this, nothing can be said about a period."""
+TIMES_ALIKE = 3
+"""A period must have been seen so many times."""
 
 
-def find_period(signatures: Sequence[Signature], *, longest: int = 64) -> Optional[int]:
+def batches_needed(signatures: Sequence[Signature], event: str) -> int:
+    """How many batches show a period: `MINIMUM_STEPS`, or fewer where one optimizer makes several steps with each.
+
+    `event`: the kind of event that is a step. Its identities are counted apart: a step of each of two networks tells
+    nothing of the next batch, in which one of them may rest.
+    """
+    last = signatures[-TIMES_ALIKE:]
+    steps = min((max((each.count(one) for one in each if one[0] == event), default=0) for each in last), default=0)
+    return max(TIMES_ALIKE, math.ceil(MINIMUM_STEPS / max(1, steps)))
+
+
+def find_period(signatures: Sequence[Signature], *, longest: int = 64, at_least: int = MINIMUM_STEPS) -> Optional[int]:
     """The smallest p after which the sequence repeats, at least three times at its end; None if there is none.
 
-    The first entries may differ from the rest (warm-up), so only the last 3·p (at least `MINIMUM_STEPS`) are compared.
+    The first entries may differ from the rest (warm-up), so only the last 3·p (but `at_least` so many) are compared.
     """
     count = len(signatures)
-    for period in range(1, min(longest, count // 3) + 1):
-        span = max(3 * period, MINIMUM_STEPS)
+    for period in range(1, min(longest, count // TIMES_ALIKE) + 1):
+        span = max(TIMES_ALIKE * period, at_least)
         if count < span:
             return None
         tail = signatures[count - span :]
