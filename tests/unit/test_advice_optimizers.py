@@ -211,6 +211,29 @@ def test_groups_are_named_where_the_optimizer_is_made(script: Path) -> None:
     assert change.note.startswith("Give the optimizer one group for all parameters with the same hyperparameters: `[{")
 
 
+@pytest.mark.parametrize(
+    ("setting", "before", "after"),
+    [
+        ({"bucket_cap_mb": 100}, "DDP(model)", "DDP(model, bucket_cap_mb=100)"),
+        ({"bucket_cap_mb": 5}, "DDP(model, bucket_cap_mb=25)", "DDP(model, bucket_cap_mb=5)"),
+        (
+            {"static_graph": True},
+            "nn.parallel.DistributedDataParallel(m)",
+            "nn.parallel.DistributedDataParallel(m, static_graph=True)",
+        ),
+        ({"batched_grad_copy": True}, "DDP(model)", "DDP(model, batched_grad_copy=True)"),
+    ],
+)
+def test_how_gradients_are_exchanged_is_said_where_the_model_is_wrapped(
+    setting: Setting, before: str, after: str, script: Path
+) -> None:
+    change = only(setting, script, f"import torch\nmodel = {before}\n")
+    assert f"+model = {after}\n" in change.diff
+    note = only(setting, script, "").note
+    ((name, value),) = setting.items()
+    assert f"pass `{name}={value}` where the model is wrapped" in note.lower() or f"`{name}={value}`" in note
+
+
 def test_zeros_become_none_where_gradients_are_cleared(script: Path) -> None:
     change = only(NONE, script, "import torch\n")
     assert "+    optimizer.zero_grad(set_to_none=True)\n" in change.diff

@@ -168,15 +168,15 @@ def test_a_bucket_is_as_large_as_if_it_had_been_given(own: dict[str, Any]) -> No
     training = Training(find_unused_parameters=True, **own).train()
     given = Training(find_unused_parameters=True, bucket_cap_mb=100).model._get_ddp_logging_data()
     before = dict(training.model._get_ddp_logging_data())
-    kept = kinds()[CAP]().kept(training.model)  # type: ignore[attr-defined]
+    kept = kinds()[CAP]().kept(training.model)
     knob = training.applied(CAP, 100)
     training.train()
     told = training.model._get_ddp_logging_data()
     assert told["bucket_cap_bytes"] == given["bucket_cap_bytes"] == 100 << 20
-    expected = kinds()[CAP]().kept(Training(bucket_cap_mb=100).model)  # type: ignore[attr-defined]
-    assert kinds()[CAP]().kept(training.model) == expected  # type: ignore[attr-defined]
+    expected = kinds()[CAP]().kept(Training(bucket_cap_mb=100).model)
+    assert kinds()[CAP]().kept(training.model) == expected
     knob.revert(training.context)
-    assert kinds()[CAP]().kept(training.model) == kept  # type: ignore[attr-defined]
+    assert kinds()[CAP]().kept(training.model) == kept
     assert training.train().model._get_ddp_logging_data()["bucket_cap_bytes"] == before["bucket_cap_bytes"]
 
 
