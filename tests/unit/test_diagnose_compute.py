@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -32,6 +33,7 @@ from tests.unit.diagnosable import (
     use,
     window,
 )
+from tests.unit.test_evidence import beside
 
 from bottleneck_doctor.diagnose import diagnose
 from bottleneck_doctor.diagnose._places import hottest_between, kind_of, main_stacks
@@ -366,6 +368,24 @@ def test_rare_slow_samples_make_windows_differ_without_a_neighbour() -> None:
     assert diagnose(evidence).findings[0].id == "step-jitter"
     busy = replace(evidence, utilization=use(others_cpu=1.0))
     assert "was disturbed" in diagnose(busy, [BY_ID["step-jitter"]]).not_judged[0].reason
+
+
+@pytest.mark.parametrize(("loads", "judged"), [((1.4, 1.2), False), ((1.4, 0.1), True), ((None,), True)])
+def test_steps_that_were_timed_while_another_program_had_its_burst_say_nothing(
+    loads: Sequence[float | None], judged: bool
+) -> None:
+    steps = replace(STEPS, mean_ms=100.0, p50_ms=5.0, p95_ms=900.0, jitter=180.0, wait_mean_ms=95.0, wait_p95_ms=890.0)
+    calm = [window(number, around=beside(0.05)) for number in range(3)]
+    phases = [
+        replace(window(number), mode="phases", around=None if load is None else beside(load))
+        for number, load in enumerate(loads, 3)
+    ]
+    loop = loading(fetch_ms=90.0, fetch_p95_ms=880.0)
+    evidence = replace(healthy(0.95, loop=loop), steps=steps, windows=[*calm, *phases])
+    made = diagnose(evidence, [BY_ID["step-jitter"]])
+    assert bool(made.findings) is judged
+    if not judged:
+        assert "other programs used more of the machine" in made.not_judged[0].reason
 
 
 def test_bursts_of_workers_are_not_jitter() -> None:

@@ -75,6 +75,24 @@ def beside(wanted: float | None, cpus: float | None = 2.0) -> Surroundings:
     return Surroundings(cpus=cpus, others_wanted=wanted)
 
 
+@pytest.mark.parametrize(
+    ("loads", "always"),
+    [
+        ((1.0, 0.9, 1.4), 0.9),
+        ((2.0, 0.0, 2.0), 0.0),
+        ((None, 1.0, 1.1), 1.0),
+        ((1.0,), 0.0),
+        ((1.0, None), 0.0),
+        ((), 0.0),
+    ],
+)
+def test_what_others_want_all_the_time(loads: Sequence[float | None], always: float) -> None:
+    """One window alone may have met a burst."""
+    seen = [window(around=beside(each)) for each in loads]
+    failed = window(status="failed", around=beside(0.0))
+    assert pairing.others_always([*seen, failed, window()]) == always
+
+
 BUSY = (0.0, 2.0, 0.0, 2.0, 0.0, 2.0)
 """What others want of two CPUs beside windows of the training as written: all of them, half of the time."""
 

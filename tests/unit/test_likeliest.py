@@ -44,6 +44,27 @@ def test_ceilings_come_last_and_other_numbers_of_workers_behind_other_fixes(sele
     assert keys.index("intra_op_threads=1,num_workers=2") < keys.index("num_workers=1") < keys.index(AMP)
 
 
+@pytest.mark.parametrize(
+    ("threads", "cpus", "others", "first"),
+    [
+        (2, 2, 1.0, "intra_op_threads=1"),
+        (2, 2, 0.4, "num_workers=2"),  # Nobody else wants a CPU all the time.
+        (2, 2, 0.0, "num_workers=2"),
+        (1, 2, 1.0, "num_workers=2"),  # One thread has its CPU.
+        (16, 16, 8.0, "intra_op_threads=8"),
+        (16, 16, 15.0, "intra_op_threads=1"),
+        (8, 16, 2.0, "num_workers=4"),  # There is room for all of them.
+    ],
+)
+def test_beside_a_program_that_keeps_cores_busy_fewer_threads_come_first(
+    threads: int, cpus: int, others: float, first: str
+) -> None:
+    found = replace(FOUND, threads=threads, usable_cpus=cpus)
+    selection = Selection(Measurements(found), frozenset(), frozenset())
+    probes = selection.probes(1, first_block=True)
+    assert in_turn(probes, selection.candidates, {}, WAITS, found, others=others)[0].key == first
+
+
 def test_on_a_gpu_computing_in_fewer_bits_comes_first_and_compiling_last() -> None:
     facts = {"float32_precision": {"levels": ["high"], "matrices": 4, "contradictory": False, "own": "highest"}}
     found = replace(FOUND, device="cuda:0", obstacles={**FOUND.obstacles, "compiled": ""}, facts=facts)

@@ -219,8 +219,15 @@ class Fitting:
         selection = self._selection
         leading, waits = self._leading(), pairing.waiting(selection.measured.windows)
         fed = leading is not None and waits.get(key_of(leading), 1.0) < WAITING
+        others = pairing.others_always(selection.measured.windows)
         return likeliest.in_turn(
-            probes, selection.candidates, selection.speeds(), self._costs.supply, selection.found, fed=fed
+            probes,
+            selection.candidates,
+            selection.speeds(),
+            self._costs.supply,
+            selection.found,
+            fed=fed,
+            others=others,
         )
 
     def _within(self, probes: Sequence[Probe], left: float, before: float) -> list[Probe]:

@@ -15,13 +15,16 @@ from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.examine.evidence import Candidate
 from bottleneck_doctor.examine.ladder import WORTH_TRYING
-from bottleneck_doctor.knobs import num_workers
+from bottleneck_doctor.knobs import intra_op_threads, num_workers
 from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.measure.supply import WAITING, Supply
 from bottleneck_doctor.runtime.wire.messages import Found
 
 LARGE = 1.3
 """If a setting looks so many times as fast as the training as written, it is confirmed before all else is decided."""
+STAYS = 0.5
+"""Other programs that want so many CPUs all the time leave too few for all of torch's threads. One that has to wait for
+its CPU holds up all others in every operation, so fewer threads are the likeliest to pay of all."""
 LOST = 0.93
 """A setting that is below this part of the speed as written in its first pair has lost: others get its time."""
 
@@ -53,12 +56,14 @@ def in_turn(
     found: Found,
     *,
     fed: bool = False,
+    others: float = 0.0,
 ) -> list[Probe]:
     """`probes`, the likeliest to pay first, each with its own priority. Probes that have lost are left out as long as
     there are others.
 
     `speeds`: so far, relative to the baseline, by key. `supply`: None if there was no first look; then the catalogue's
     order decides. `fed`: whether a setting is known under which steps wait little; then faster computing promises more.
+    `others`: threads of other programs that want to run all the time.
     """
     of = {labels.key_of({**each.base, **setting}): each for each in candidates for setting in each.settings}
     likely = likely_workers(candidates, supply, found)
@@ -68,6 +73,8 @@ def in_turn(
     # Of a combination, each part was chosen because it was faster by itself.
     whole = leading if labels.key_of(leading) in of else {}
     by_far = any(speed > LARGE for key, speed in speeds.items() if key in of)
+
+    left = found.usable_cpus - others if others >= STAYS else math.inf
 
     def place(each: Probe) -> Place:
         if not is_candidate(each):
@@ -83,13 +90,17 @@ def in_turn(
             return (Turn.TOGETHER,)
         count = num_workers.alone(each.as_setting())
         off = 0.0 if count is None or likely is None else abs(math.log2(max(1, count) / likely))
-        order = candidate.fix.order_on(found.device)
+        order: float = candidate.fix.order_on(found.device)
+        target = _of_target(candidate, supply, fed=fed)
+        threads = intra_op_threads.alone(each.as_setting())
+        if threads is not None and threads < found.threads and found.threads > left + STAYS:
+            target, off = -1, abs(threads - left)
         # What builds on a setting that doesn't lead waits until more is known of that setting.
         leads = candidate.base.items() <= leading.items()
         turn = Turn.LATE if by_far and leads and not is_dear(each) else Turn.NEW
         # Another number of workers may refine a large gain; another fix may add to it.
         refines = by_far and off > 0
-        return (turn, is_dear(each), refines, _of_target(candidate, supply, fed=fed), float(off > 0), order, off)
+        return (turn, is_dear(each), refines, target, float(off > 0), order, off)
 
     ordered = sorted(probes, key=place)
     going = [each for each in ordered if place(each)[0] != Turn.LOST]

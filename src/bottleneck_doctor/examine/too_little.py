@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from bottleneck_doctor.documents.report import SamplingProfile
 from bottleneck_doctor.examine.evidence import Candidate
 from bottleneck_doctor.examine.ladder import WORTH_TRYING
-from bottleneck_doctor.explain.explainer import DISTURBED
+from bottleneck_doctor.explain.phased import DISTURBED
 from bottleneck_doctor.profiling.tree import most_within
 from bottleneck_doctor.wording import words
 

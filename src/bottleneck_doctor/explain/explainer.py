@@ -11,24 +11,22 @@ set none.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import (
     Setting,
     Warning,
-    Window,
 )
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain.details import LinesDetail, TraceDetail, Unreadable, check
 from bottleneck_doctor.explain.explanation import Explanation as Explanation
+from bottleneck_doctor.explain.phased import PhasedWindows
 from bottleneck_doctor.measure import first_look, pauses
 from bottleneck_doctor.measure.budget import Allowance, Budget, OutOfTime
-from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.sampled import AS_SAMPLED, elsewhere, folder_of, not_sampled_elsewhere, sampled
@@ -52,9 +50,6 @@ LEAST_ALLOWANCE, LARGEST_SHARE = 20.0, 0.4
 """Under small budgets explaining gets so many seconds, as long as that is no larger a part: why is told by few windows,
 how much only by many."""
 PHASE_SECONDS = 3.0
-DISTURBED = 1.5
-"""A window of phases whose steps take so many times as long as timed ones had neighbours, and is taken once more. Ours:
-synchronisation and timers alone cost a few percent of all but the shortest steps."""
 SAMPLED_SECONDS = 5.0
 LINES_SECONDS = 5.0
 TRACED_STEPS = 6
@@ -140,8 +135,7 @@ class Explainer:
         """Parts under which a process crashed: they are not tried again."""
         self._tried: set[str] = set()
         """Parts that were gathered, or can't be."""
-        self._phased: dict[str, list[tuple[Window, dict[str, Any]]]] = {}
-        """Windows of phases, by key, with what they told."""
+        self._phased = PhasedWindows(measured, prober)
         self._scale = 1.0
         self._cuts: list[str] = []
 
@@ -177,8 +171,7 @@ class Explainer:
         """Shares of the time of the training as written, by phase, from 0 to 1. None where they are not known, or are
         from windows beside which something else ran."""
         table = self.explanation.phases
-        taken = self._phased.get(_phases_of({}), [])
-        if table is None or all(_was_disturbed(window, self._prober.costs) for window, _ in taken):
+        if table is None or self._phased.all_disturbed({}):
             return None
         return asdict(table.baseline)
 
@@ -222,7 +215,6 @@ class Explainer:
         most = most_seconds if most_seconds is not None else max(seconds, FIRST_SHARE * self.allowance.left())
         each = probe(_phases_of(setting), setting, mode="phases")
         expected = self._prober.costs.explaining(each, seconds, most_seconds=most)
-        taken = self._phased.setdefault(each.key, [])
 
         def take() -> bool:
             window, detail = self._prober.explain(live.session, each, seconds, {}, most_seconds=most)
@@ -231,17 +223,16 @@ class Explainer:
                     slug="phases-failed", sentence=f"The phases of a step could not be timed: {window.reason}."
                 )
                 return False
-            taken.append((window, detail))
-            self.explanation.read_phases(setting, _undisturbed(taken, self._prober.costs), self._measured.found)
+            self._phased.add(window, detail)
+            self.explanation.read_phases(setting, self._phased.details(setting), self._measured.found)
             if first:
                 made, found = self.explanation.loading_as_written(), self._measured.found
                 first_look.heed(self._prober.costs, window, detail, made, found, self._measured.epoch_batches)
             return True
 
         def gather() -> None:
-            again = take() and not first and len(taken) < 2 and _was_disturbed(taken[-1][0], self._prober.costs)
-            if again and self.allowance.room(expected):
-                take()
+            while take() and not first and self._phased.wants_another(setting) and self.allowance.room(expected):
+                pass
 
         self._within("phases", expected, gather, first=first)
 
@@ -414,17 +405,6 @@ def _kept(file: Path) -> str:
 
 
 _AS_TRACED: Probe = probe("trace:" + BASELINE, {}, mode="trace")
-
-
-def _undisturbed(taken: Sequence[tuple[Window, dict[str, Any]]], costs: Costs) -> list[dict[str, Any]]:
-    """What windows told beside which nothing else ran, as far as is known by now; else what the fastest told."""
-    calm = [detail for window, detail in taken if not _was_disturbed(window, costs)]
-    return calm or [min(taken, key=lambda each: each[0].seconds / max(1, each[0].steps))[1]]
-
-
-def _was_disturbed(window: Window, costs: Costs) -> bool:
-    """Whether steps took so much longer than in timed windows that something else must have run beside them."""
-    return window.steps > 0 and window.seconds / window.steps > DISTURBED * costs.expected_step(window.setting)
 
 
 def _phases_of(setting: Setting) -> str:

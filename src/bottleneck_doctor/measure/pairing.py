@@ -94,6 +94,21 @@ def load_beside(window: Window) -> float | None:
     return neighbours.load(around.others_wanted, around.cpus)
 
 
+def met_more_load(window: Window, windows: Iterable[Window]) -> bool:
+    """Whether other programs wanted much more of the machine in a window than in those of `windows` that count; False
+    where that was not seen."""
+    here = load_beside(window)
+    return here is not None and here > _most_calm(windows)
+
+
+def others_always(windows: Iterable[Window]) -> float:
+    """How many threads of other programs wanted to run in every window so far, on average; 0.0 where fewer than two
+    windows showed that."""
+    seen = [each.around.others_wanted for each in windows if each.status == "ok" and each.around is not None]
+    known = [each for each in seen if each is not None]
+    return min(known) if len(known) > 1 else 0.0
+
+
 def elements_a_sample(window: Window) -> float | None:
     """Log of the elements of a sample, as batches had them; None if they were not counted."""
     return math.log(window.elements / window.samples) if window.elements and window.samples > 0 else None

@@ -46,6 +46,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     uneven = loading is not None and loading.fetch_p95_ms >= UNEVEN * loading.fetch_ms > 0
     others = _usage.others(evidence) or 0.0
     usual = evidence.baseline.step_ms if evidence.baseline is not None else 0.0
+    if _was_disturbed(evidence):
+        return Unjudged("other programs used more of the machine while each step was timed than they did otherwise")
     # Rare slow batches are why: one window holds more of them than another.
     by_chance = of_data and uneven and others <= words.OTHER_LOAD
     if 0 < DISTURBED * usual < steps.mean_ms and not by_chance:
@@ -90,6 +92,12 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         topic="data" if of_data else None,
         depth=CAUSE if of_data else None,
     )
+
+
+def _was_disturbed(evidence: Evidence) -> bool:
+    """Whether other programs wanted much more of the machine in each window that timed single steps than in others."""
+    timed = [each for each in evidence.windows if each.mode == "phases" and each.status == "ok" and not each.setting]
+    return bool(timed) and all(pairing.met_more_load(each, evidence.windows) for each in timed)
 
 
 RULE = Rule(
