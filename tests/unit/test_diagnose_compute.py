@@ -370,6 +370,26 @@ def test_rare_slow_samples_make_windows_differ_without_a_neighbour() -> None:
     assert "was disturbed" in diagnose(busy, [BY_ID["step-jitter"]]).not_judged[0].reason
 
 
+@pytest.mark.parametrize(
+    ("between", "p50", "seldom"),
+    [
+        (0.38, 28.0, True),
+        (0.38, 44.0, False),  # Each step has its part of it.
+        (0.2, 28.0, False),  # Longer steps have other reasons, too.
+    ],
+)
+def test_work_that_only_some_steps_have_is_told_once(between: float, p50: float, seldom: bool) -> None:
+    """Samples of an epoch are drawn before the first of its twenty steps."""
+    steps = replace(STEPS, steps=165, mean_ms=46.0, p50_ms=p50, p95_ms=120.0, jitter=120.0 / p50, outliers=8)
+    evidence = replace(healthy(phases=shares(between=between)), steps=steps)
+    made = {each.id: each for each in diagnose(evidence).findings}
+    said = made["work-between-steps"]
+    assert ("half of the steps take 28 ms or less, and the mean is 46 ms" in said.sentence) is seldom
+    assert ("only every so many steps" in said.advice) is not seldom
+    if p50 < 40:
+        assert ("step-jitter" in made) is not seldom
+
+
 @pytest.mark.parametrize(("loads", "judged"), [((1.4, 1.2), False), ((1.4, 0.1), True), ((None,), True)])
 def test_steps_that_were_timed_while_another_program_had_its_burst_say_nothing(
     loads: Sequence[float | None], judged: bool

@@ -6,6 +6,7 @@ from bottleneck_doctor.diagnose import _usage
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._places import fetch_site
 from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, SYMPTOM, Rule, Statement, Unjudged, clamp, milliseconds
+from bottleneck_doctor.diagnose.compute._rare_work import is_rare
 from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.wording import words
 
@@ -59,6 +60,9 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return Unjudged("its batches differ in size, so it is normal that some steps take longer")
     if not of_data and others > words.OTHER_LOAD:
         return Unjudged(f"other programs kept {others:.1f} cores busy, and that alone makes steps differ")
+    # That work has a finding of its own, which names it.
+    if not of_data and is_rare(evidence):
+        return None
     lost = clamp((steps.mean_ms - steps.p50_ms) / steps.mean_ms) if steps.mean_ms > 0 else 0.0
     if lost < MATTERS:
         return None

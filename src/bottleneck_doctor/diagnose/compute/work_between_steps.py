@@ -19,6 +19,7 @@ from bottleneck_doctor.diagnose._rule import (
 from bottleneck_doctor.diagnose._rule import portion as portion_of
 from bottleneck_doctor.diagnose.compute._operators import forward_of_no_module
 from bottleneck_doctor.diagnose.compute._own_loaders import making
+from bottleneck_doctor.diagnose.compute._rare_work import is_rare
 from bottleneck_doctor.wording import words
 
 MAKING = (
@@ -26,6 +27,8 @@ MAKING = (
     "have an option for that, such as `cache_data`. Or make them in other processes, as the workers of a `DataLoader` "
     "do."
 )
+
+SELDOM = "Make this work faster, do it less often, or prepare it in another thread or process while training goes on."
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:
@@ -70,13 +73,22 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     work = "work other than loading, the model's passes and the optimizer"
     if made is not None:
         work, named = "work other than the model's passes and the optimizer", ", most of it making batches"
+    seldom, advice, steps = "", MAKING if made is not None else "", evidence.steps
+    if made is None and steps is not None and is_rare(evidence):
+        advice = SELDOM
+        seldom = (
+            f" Only some steps do it: half of the steps take {milliseconds(steps.p50_ms)} or less, and the mean is "
+            f"{milliseconds(steps.mean_ms)}."
+        )
     return Statement(
-        sentence=f"{words.capitalised(work)} takes {words.share_text(between)} of the time{each}.{where}{inside}",
+        sentence=(
+            f"{words.capitalised(work)} takes {words.share_text(between)} of the time{each}.{where}{seldom}{inside}"
+        ),
         figures=figures,
         weight=(between - collected) * evidence.in_steps,
         clause=f"spends {words.share_text(between)} of the time on {work}{named}",
         site=site,
-        advice=MAKING if made is not None else "",
+        advice=advice,
     )
 
 
