@@ -11,9 +11,10 @@ Three ways to make pairs: `plain`, which knows no neighbours; `got`, adjusted fo
 adjusted for what they wanted, as `measure.pairing` does: by what is seen of it, and by what they got. And a fourth:
 windows that were disturbed are taken again, as `measure.quiet` does.
 
-The last table is of a neighbour that stays during the first process only: all pairs, and those that the judge keeps
+The second table is of a neighbour that stays during the first process only: all pairs, and those that the judge keeps
 (`pairing.undisturbed`). There, the truth is that of the machine without the neighbour. `tests/unit/test_neighbours.py`
-runs a small version.
+runs a small version. The third one is of pairs of processes whose windows take turns, as in a check: each pair knows
+its own windows only, or what was usual in those before, and has more rounds where others were disturbed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from typing import Literal
 
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Surroundings, Window
-from bottleneck_doctor.measure import pairing, quiet
+from bottleneck_doctor.gate import decide, plan
+from bottleneck_doctor.gate.decide import GateEstimate
+from bottleneck_doctor.measure import pairing, quiet, side_pairs
+from bottleneck_doctor.measure.side_pairs import PairSample, SideSample
 from bottleneck_doctor.statistics import neighbours, speedups
 
 STEP = 0.05
@@ -143,44 +147,56 @@ def _examination(scenario: Scenario, generator: random.Random, again: bool) -> l
     ]
 
 
-def _process(scenario: Scenario, session: int, generator: random.Random, again: bool) -> Iterator[_Taken]:
-    """The windows of one process."""
-    now, phase = 0.0, generator.uniform(0.0, scenario.every)
-    luck = [generator.gauss(0.0, scenario.process) for _ in scenario.wants]
-    tries = quiet.MOST_AGAIN if again else 0
-    loads: list[float] = []
+@dataclass(frozen=True)
+class _Machine:
+    """A machine whose neighbour has been there for `phase` seconds of its turn at the time 0."""
 
-    def there(at: float) -> float:
-        if scenario.first_only and session > 1:
+    scenario: Scenario
+    phase: float
+    session: int = 1
+
+    def there(self, at: float) -> float:
+        """Threads of the neighbour that compute then."""
+        scenario = self.scenario
+        if scenario.first_only and self.session > 1:
             return 0.0
-        return scenario.threads if (at + phase) % scenario.every < scenario.busy else 0.0
+        return scenario.threads if (at + self.phase) % scenario.every < scenario.busy else 0.0
 
-    def lasts(at: float, wants: float) -> tuple[float, float, float]:
-        """Seconds until `scenario.seconds` of work alone are done; what others wanted and got meanwhile."""
+    def lasts(self, at: float, wants: float, seconds: float) -> tuple[float, float, float]:
+        """Seconds until so many of work alone are done; what others wanted and got meanwhile."""
+        scenario = self.scenario
         alone = scenario.share(wants, 0.0)
         done = wanted = got = 0.0
         began = at
-        while done < scenario.seconds:
-            threads = there(at)
+        while done < seconds:
+            threads = self.there(at)
             share = scenario.share(wants, threads)
-            span = min(STEP, (scenario.seconds - done) * alone / share)
+            span = min(STEP, (seconds - done) * alone / share)
             done += span * share / alone
             wanted += span * threads
             got += span * min(threads, scenario.cpus - share * wants)
             at += span
         return at - began, wanted / (at - began), got / (at - began)
 
+
+def _process(scenario: Scenario, session: int, generator: random.Random, again: bool) -> Iterator[_Taken]:
+    """The windows of one process."""
+    now, machine = 0.0, _Machine(scenario, generator.uniform(0.0, scenario.every), session)
+    luck = [generator.gauss(0.0, scenario.process) for _ in scenario.wants]
+    tries = quiet.MOST_AGAIN if again else 0
+    loads: list[float] = []
+
     def take(block: int, each: int | None) -> tuple[_Taken, float]:
         """A window and when it is over."""
         at = now + LEAD_IN
         wants = 1.0 if each is None else scenario.wants[each]
-        seconds, wanted, got = lasts(at, wants)
+        seconds, wanted, got = machine.lasts(at, wants, scenario.seconds)
         measured = seconds * math.exp(generator.gauss(0.0, scenario.window))
         looks = wanted + scenario.overcounted * (wants - 1.0) + generator.gauss(0.0, NOTICED / math.sqrt(seconds))
         seen = neighbours.wanted(looks, got, wants, scenario.cpus)
         if each is None:
             return _Taken(session, block, BASELINE, at, measured, seen, got, None), at + seconds
-        truth = math.log(scenario.alone[each] * lasts(at, 1.0)[0] / seconds)
+        truth = math.log(scenario.alone[each] * machine.lasts(at, 1.0, scenario.seconds)[0] / seconds)
         measured /= scenario.alone[each] * math.exp(luck[each])
         return _Taken(session, block, f"s{each}", at, measured, seen, got, truth), at + seconds
 
@@ -193,7 +209,7 @@ def _process(scenario: Scenario, session: int, generator: random.Random, again: 
             if tries and len(loads) >= quiet.LEAST_LIKE and neighbours.disturbed(load, loads):
                 tries -= 1
                 until = now + quiet.WAIT_SECONDS
-                while now < until and there(now):
+                while now < until and machine.there(now):
                     now += quiet.LOOK_SECONDS
                 second, now = take(block, each)
                 if not neighbours.disturbed(calmer := neighbours.load(second.wanted, scenario.cpus), loads):
@@ -267,6 +283,77 @@ def kept(scenario: Scenario, replications: int, seed: int) -> tuple[Row, Row]:
     return rows[0], rows[1]
 
 
+PAIRS = 6
+"""Pairs of processes that a check has."""
+SETUP = 4.0
+"""Seconds until both processes of a pair stand at their loops."""
+ROUNDS = 3
+TURN = 0.3
+"""Seconds of lead-in of a window of a pair."""
+
+
+def in_pairs(scenario: Scenario, replications: int, seed: int) -> tuple[Row, Row]:
+    """Simulate so many checks whose head is the first setting. Returns the rows without the pairs before (each pair
+    knows its own windows only, and has the rounds that were planned) and with them, against the machine without a
+    neighbour; one that stays belongs to it."""
+    generator = random.Random(seed)
+    machine = _Machine(scenario if scenario.busy >= scenario.every else replace(scenario, threads=0.0), 0.0)
+    base, head = (machine.lasts(0.0, wants, 1.0)[0] for wants in (1.0, scenario.wants[0]))
+    truth = math.log(head / scenario.alone[0] / base)
+    found: tuple[list[GateEstimate], list[GateEstimate]] = ([], [])
+    for _ in range(replications):
+        for place, told in zip(found, (False, True), strict=True):
+            ratios = [pair.ratio() for pair in _pairs(scenario, generator, told=told)]
+            place.append(decide.estimate([each.log for each in ratios], [None for _ in ratios]))
+    rows = []
+    for estimates in found:
+        errors = [each.mean - truth for each in estimates]
+        widths = sorted(2 * each.half_width(0.025) for each in estimates)
+        held = [abs(each.mean - truth) <= each.half_width(0.025) for each in estimates]
+        rows.append(Row(fmean(errors), stdev(errors), fmean(held), widths[len(widths) // 2]))
+    return rows[0], rows[1]
+
+
+def _pairs(scenario: Scenario, generator: random.Random, *, told: bool) -> Iterator[PairSample]:
+    """The pairs of a check. `told`: each knows what was usual in those before, and rounds that were disturbed are
+    followed by others, as in `gate.paired`."""
+    machine, now, usual = _Machine(scenario, generator.uniform(0.0, scenario.every)), 0.0, list[float]()
+    for number in range(1, PAIRS + 1):
+        now += SETUP + generator.uniform(0.0, 1.0)
+        luck = [generator.gauss(0.0, scenario.process) for _ in range(2)]
+        windows: tuple[list[Window], list[Window]] = ([], [])
+        order = plan.order(ROUNDS, generator) + plan.order(plan.MOST_AGAIN, generator)
+        for turn, names in enumerate(order, 1):
+            loads = [side_pairs.loads_by_round(each) for each in windows]
+            enough = not told or len(side_pairs.calm_rounds(*loads, usual)) >= plan.LEAST_ROUNDS
+            if turn > ROUNDS and enough:
+                break
+            for side in (0 if name == "base" else 1 for name in names):
+                wants, speed = (1.0, 1.0) if side == 0 else (scenario.wants[0], scenario.alone[0])
+                at = now + TURN
+                seconds, wanted, got = machine.lasts(at, wants, plan.WINDOW_SECONDS)
+                looks = wanted + generator.gauss(0.0, NOTICED / math.sqrt(seconds))
+                seen = neighbours.wanted(looks, got, wants, scenario.cpus)
+                noise = generator.gauss(0.0, scenario.window) + luck[side]
+                measured = seconds / speed * math.exp(noise)
+                taken = _Taken(number, turn, "s0", at, measured, seen, got, None)
+                windows[side].append(taken.window("wanted", scenario.cpus))
+                now = at + seconds
+        base, head = (SideSample(windows=each, has_loader=True, epoch_batches=None) for each in windows)
+        yield PairSample(number=number, base=base, head=head, usual=tuple(usual) if told else ())
+        usual += side_pairs.known_loads([*windows[0], *windows[1]])
+
+
+IN_PAIRS = (
+    Scenario("nobody", threads=0.0),
+    Scenario("two threads that stay", busy=20.0),
+    Scenario("two threads, 5 s in every 20"),
+    Scenario("two threads, 5 s in every 20; CPUs by program", by_program=True),
+    Scenario("four threads, 15 s in every 45", threads=4.0, busy=15.0, every=45.0),
+    Scenario("one thread, 5 s in every 20", threads=1.0),
+)
+
+
 def cells(row: Row) -> str:
     return f"{row.bias:>+8.2%} {row.spread:>7.1%} {row.coverage:>7.1%} {row.width:>8.1%}"
 
@@ -288,6 +375,12 @@ def main() -> None:
     for scenario in FIRST_ONLY:
         print(
             scenario.name.ljust(40) + "".join(map(cells, kept(scenario, options.replications, options.seed))),
+            flush=True,
+        )
+    print(f"\n{'neighbour, beside pairs of processes':40}{'each pair for itself':>33}{'told by pairs before':>33}")
+    for scenario in IN_PAIRS:
+        print(
+            scenario.name.ljust(40) + "".join(map(cells, in_pairs(scenario, options.replications, options.seed))),
             flush=True,
         )
 

@@ -72,6 +72,47 @@ def test_lazily_opened_files_are_not_shared(guest: StartGuest, workers: int) -> 
     assert script.notes("opened in the main process") == []
 
 
+TAKING = (
+    PRELUDE
+    + """
+from collections import OrderedDict
+
+
+class Taking(Dataset):
+    def __init__(self, options):
+        self.options, self.storage = options, None
+
+    def __len__(self):
+        return 256
+
+    def __getitem__(self, index):
+        if self.storage is None:
+            self.storage = self.options.pop("type")
+        return torch.full((4,), float(index))
+
+
+if __name__ == "__main__":
+    dataset = Taking(OrderedDict(type="disk"))
+    for epoch in range(100000):
+        for batch in DataLoader(dataset, batch_size=4, num_workers=2):
+            optimizer.zero_grad()
+            model(batch).mean().backward()
+            optimizer.step()
+"""
+)
+
+
+def test_options_that_workers_take_something_out_of_are_not_shared(guest: StartGuest) -> None:
+    """As BasicSR's datasets do: its workers had found nothing there once a sample had been made in the main process."""
+    script = guest(TAKING)
+    script.found()
+    for setting in ({"num_workers": 0}, {}, {"num_workers": 0}, {"num_workers": 3}):
+        done = script.window(setting, lead_in=6, steps=24)
+        assert (done.status, done.reason) == ("ok", "")
+    assert script.window({}, mode="phases", lead_in=2, steps=8).status == "ok"
+    assert script.window({}, lead_in=0, steps=0, epochs=1).status == "ok"
+
+
 def test_file_that_was_open_before_the_fork_is_named(guest: StartGuest, tmp_path: Path) -> None:
     script = guest(RECORDS, "0", "early")
     found = script.found()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ from tests.unit.diagnosable import FOUND
 from tests.unit.gate_samples import pair as gate_pair
 from tests.unit.gate_samples import window
 
-from bottleneck_doctor.documents.report import Window
+from bottleneck_doctor.documents.report import Surroundings, Window
 from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.check import Checking
 from bottleneck_doctor.gate.paired import Pairs
@@ -81,6 +82,18 @@ def lives() -> Iterator[tuple[Live, Live]]:
         each.session.stop()
 
 
+class Beside(Trains):
+    """The same beside other programs that want so many of two CPUs in one window after another, and then none."""
+
+    def __init__(self, lasts: int, *wanted: float) -> None:
+        super().__init__(lasts, END)
+        self._wanted = list(wanted)
+
+    def measure(self, *asked: Any, **options: Any) -> Window:
+        wanted = self._wanted.pop(0) if self._wanted else 0.0
+        return replace(super().measure(*asked, **options), around=Surroundings(cpus=2.0, others_wanted=wanted))
+
+
 class Pair:
     """A pair whose processes last for so many windows."""
 
@@ -91,7 +104,19 @@ class Pair:
         self.trains = [Trains(lasts, over) for lasts, over in (base, head)]
         for live, trains in zip(lives, self.trains, strict=True):
             self.both._measured[live.side.name].prober = trains  # type: ignore[assignment]
-        self._pairs = Pairs(lives[0].side, lives[1].side, starter, random.Random(1))
+        self._lives = lives
+        self.pairs = Pairs(lives[0].side, lives[1].side, starter, random.Random(1))
+
+    def stand_beside(self, *trains: Trains) -> None:
+        """Others stand where probers stand."""
+        for live, each in zip(self._lives, trains, strict=True):
+            self.both._measured[live.side.name].prober = each  # type: ignore[assignment]
+
+    def planned(self, rounds: int) -> None:
+        """So many are planned, and nothing warms up before."""
+        self.both.burn_in = lambda: None  # type: ignore[method-assign]
+        own = self.both.lived_for
+        self.both.lived_for = lambda count, *, least: rounds if least else own(count, least=least)  # type: ignore[method-assign]
 
     @property
     def broken(self) -> Broken:
@@ -99,7 +124,7 @@ class Pair:
         return self.both.broken
 
     def measure(self) -> PairSample:
-        return self._pairs.measure(1, self.both)
+        return self.pairs.measure(1, self.both)
 
 
 def test_a_side_that_fails_alone_is_told_by_the_other_that_trains_on(lives: tuple[Live, Live]) -> None:
@@ -163,6 +188,33 @@ def test_what_lies_between_epochs_is_a_part_of_what_a_window_takes(lives: tuple[
         )
         assert both.whole_epochs
         assert least <= both.cost_seconds() <= 5.2
+
+
+BURST = (1.5,) * 40
+"""Longer than a pair."""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "usual", "rounds", "counted"),
+    [
+        ((), [0.0] * 6, 3, 3),
+        (BURST[:2], [0.0] * 6, 4, 2),
+        (BURST[:3], [0.0] * 6, 5, 2),
+        (BURST, [0.0] * 6, 3 + plan.MOST_AGAIN, 3 + plan.MOST_AGAIN),
+        (BURST[:3], [], 3, 3),  # In the first pair, nobody knows what is usual.
+        (BURST, [math.log1p(1.5 / 2)] * 6, 3, 3),  # It stays.
+    ],
+)
+def test_rounds_follow_those_that_a_burst_disturbed(
+    wanted: tuple[float, ...], usual: list[float], rounds: int, counted: int, lives: tuple[Live, Live]
+) -> None:
+    made = Pair(lives, base=(1000, END), head=(1000, END))
+    made.stand_beside(Beside(1000, *wanted), Beside(1000, *wanted))
+    made.planned(3)
+    made.pairs._loads += usual
+    sample = made.measure()
+    assert len(sample.base.windows) == rounds
+    assert len(sample.rounds()) == counted
 
 
 def test_a_pair_without_windows_is_lost(lives: tuple[Live, Live]) -> None:

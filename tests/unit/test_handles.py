@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import pickle
 import sqlite3
 import sys
+from collections import OrderedDict, defaultdict
 from enum import Enum
 from pathlib import Path
 from types import SimpleNamespace
@@ -136,6 +138,63 @@ def test_what_was_open_before_is_named_and_stays(path: Path) -> None:
     assert copied.copy.file is dataset.file
     del copied
     assert not dataset.file.closed, "the copy's end closes nothing"
+
+
+class Dotted(dict[str, Any]):
+    """Options of a library: a dictionary whose entries are attributes, too."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class Uncopyable(dict[str, Any]):
+    def __copy__(self) -> Uncopyable:
+        raise NotImplementedError
+
+
+class Taking(Dataset[int]):
+    """Takes the kind of its storage out of its options when it opens that."""
+
+    def __init__(self, options: Any) -> None:
+        self.options, self.all, self.storage = options, {"io": options, "scale": 4}, ""
+
+    def __getitem__(self, index: int) -> int:
+        if not self.storage:
+            holder = self.options if isinstance(self.options, dict) else vars(self.options)
+            self.storage = holder.pop("kind")
+        return index
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kind": "disk"},
+        OrderedDict(kind="disk"),
+        defaultdict(str, kind="disk"),
+        Dotted(kind="disk"),
+        argparse.Namespace(kind="disk"),
+        SimpleNamespace(kind="disk"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_options_that_a_dataset_takes_something_out_of_are_its_copys_own(options: Any) -> None:
+    dataset = Taking(options)
+    for _ in range(2):
+        copied = DatasetCopy(dataset).copy
+        assert type(copied.options) is type(options)
+        assert copied[3] == 3
+        assert copied.storage == "disk"
+    assert dataset[3] == 3, "the user's own workers find what they need"
+
+
+def test_options_that_cannot_be_copied_are_shared() -> None:
+    options, large = Uncopyable(kind="disk"), Dotted({str(number): number for number in range(1000)})
+    assert DatasetCopy(Taking(options)).copy.options is options
+    assert DatasetCopy(Taking(large)).copy.options is large
+    assert DatasetCopy(options).copy is options
 
 
 def test_what_cannot_be_copied_is_used_as_it_is(path: Path) -> None:

@@ -90,3 +90,15 @@ def test_a_neighbour_of_the_first_process_alone_has_no_part_in_the_figures() -> 
     assert kept.width < 0.5 * everything.width
     assert kept.coverage >= 0.93
     assert abs(kept.bias) <= 0.005 < abs(everything.bias)
+
+
+@pytest.mark.parametrize("name", [each.name for each in simulated.IN_PAIRS])
+def test_pairs_that_know_those_before_them_are_surer_beside_bursts_and_as_true(name: str) -> None:
+    scenario = next(each for each in simulated.IN_PAIRS if each.name == name)
+    alone, told = simulated.in_pairs(scenario, 80, 5)
+    assert abs(told.bias) <= max(0.025, 0.5 * abs(alone.bias))
+    assert told.coverage >= 0.9
+    if scenario.threads > 0 and scenario.busy < scenario.every:
+        assert told.width < 0.8 * alone.width
+    else:
+        assert told.width < 1.2 * alone.width

@@ -71,6 +71,20 @@ def test_what_is_there_most_of_the_time_belongs_to_the_machine(loads: Sequence[f
     assert len(PairSample(number=1, base=base, head=head).rounds()) == ROUNDS
 
 
+@pytest.mark.parametrize(
+    ("loads", "usual", "counted"),
+    [
+        ((1.5, 1.4, 0.05), (), 3),  # Nobody could tell it from a neighbour that stays.
+        ((1.5, 1.4, 0.05), (0.05, 0.0, 0.1, 0.0), 3),  # Too few are left.
+        ((1.5, 0.0, 0.05), (0.05, 0.0, 0.1, 0.0), 2),
+        ((1.5, 1.4, 1.5), (0.6, 0.5, 0.6, 0.5), 3),  # It was there before: on this scale, 1.5 threads are 0.56.
+    ],
+)
+def test_a_burst_is_known_by_the_pairs_before(loads: Sequence[float], usual: Sequence[float], counted: int) -> None:
+    pair = PairSample(number=2, base=beside(side(0.10), loads), head=beside(side(0.08), loads), usual=usual)
+    assert len(pair.rounds()) == counted
+
+
 def test_all_rounds_count_where_too_few_would_be_left() -> None:
     base, head = beside(side(0.10), (1.5, 0.0, 0.0)), beside(side(0.08), (0.0, 1.5, 0.0))
     assert len(PairSample(number=1, base=base, head=head).rounds()) == ROUNDS

@@ -7,10 +7,11 @@ Identical processes differ at random, so every pair is started afresh. Two `Side
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import no_result
 from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.sides import steady
-from bottleneck_doctor.measure import first_look, phases, schedule
+from bottleneck_doctor.measure import first_look, phases, schedule, side_pairs
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.schedule import probe
@@ -72,6 +73,8 @@ class Pairs:
         self._wanted = wanted
         self._reversed: list[Side] = []
         """The order of the last pair the other way round, if the next one starts in it."""
+        self._loads: list[float] = []
+        """How much other programs loaded the machine during the windows of all pairs so far."""
 
     @contextlib.contextmanager
     def pair(self, number: int) -> Iterator[SideBySide]:
@@ -133,7 +136,8 @@ class Pairs:
         base, head = (sample_of(both, live, told.get(live.side.name)) for live in both.lives)
         if both.broken is not None and None in (base.peak_bytes, head.peak_bytes):
             base, head = replace(base, peak_bytes=None), replace(head, peak_bytes=None)
-        sample = PairSample(number=number, base=base, head=head)
+        sample = PairSample(number=number, base=base, head=head, usual=tuple(self._loads))
+        self._loads += side_pairs.known_loads([*base.windows, *head.windows])
         if len(sample.rounds()) < LEAST_KEPT_ROUNDS:
             raise both.broken or nothing_timed(both)
         return sample
@@ -146,14 +150,26 @@ class Pairs:
                 self.starter.setup_seconds, both.cost_seconds(), self.starter.budget.seconds, self._wanted
             )
             count = both.lived_for(count, least=plan.LEAST_ROUNDS)
-            both.rounds(self._as_long_as_there_is_time(plan.order(count, self._generator), began))
+            order = itertools.chain(plan.order(count, self._generator), self._again(both))
+            both.rounds(self._as_long_as_there_is_time(order, began))
         except Broken as broken:
             if broken.crashed:
                 broken.alone = both.outlived(broken.live)
             raise
 
+    def _again(self, both: SideBySide) -> Iterator[tuple[plan.Name, plan.Name]]:
+        """More rounds, if other programs disturbed so many that too few are left, and both sides train on. A program
+        that disturbs these, too, will keep running."""
+        for names in plan.order(plan.MOST_AGAIN, self._generator):
+            base, head = (side_pairs.loads_by_round(both.windows(live)) for live in both.lives)
+            if len(side_pairs.calm_rounds(base, head, self._loads)) >= plan.LEAST_ROUNDS:
+                return
+            if both.lived_for(plan.MOST_AGAIN, least=0) < plan.MOST_AGAIN:
+                return
+            yield names
+
     def _as_long_as_there_is_time(
-        self, order: Sequence[tuple[plan.Name, plan.Name]], began: float
+        self, order: Iterable[tuple[plan.Name, plan.Name]], began: float
     ) -> Iterator[tuple[plan.Name, plan.Name]]:
         """The rounds of a pair, which `began` at that time by the budget's clock."""
         budget = self.starter.budget

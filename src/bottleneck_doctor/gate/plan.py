@@ -15,6 +15,8 @@ WINDOW_SECONDS = 0.7
 """The intended length of a window's timed part. Processes differ more than windows do, so windows are short and pairs
 many."""
 LEAST_ROUNDS, MOST_ROUNDS = side_pairs.LEAST_ROUNDS, 10
+MOST_AGAIN = 4
+"""Rounds that follow, at most, where other programs disturbed those that were planned."""
 USUAL_SECONDS = 4.0
 """What the windows of a pair take together if starting takes less than that."""
 BESIDE_PAIRS = 1.15

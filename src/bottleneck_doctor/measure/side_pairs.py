@@ -7,7 +7,7 @@ sides. The starts and ends of epochs are part of the cost.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, variance
 
@@ -17,6 +17,9 @@ from bottleneck_doctor.statistics import neighbours
 
 LEAST_ROUNDS = 2
 """Rounds that a pair needs at least to count: from one, nobody knows how far off it is."""
+
+LEAST_USUAL = 4
+"""Windows of other pairs without which nobody knows which load is usual: two of each side."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class SideSample:
 
     def loads(self) -> dict[int, float | None]:
         """How much other programs loaded the machine meanwhile, by round; None where that was not seen."""
-        return {window.block: ev.load_beside(window) for window in self.windows if ev.usable(window)}
+        return loads_by_round(self.windows)
 
     def waits(self, per_step: float) -> dict[int, float]:
         """Seconds that a step of `per_step` samples waits for its batch, by round."""
@@ -107,6 +110,27 @@ class SideSample:
         if not self.has_loader or seconds <= 0:
             return None
         return min(1.0, sum(window.wait_seconds for window in usable) / seconds)
+
+
+def loads_by_round(windows: Iterable[Window]) -> dict[int, float | None]:
+    """How much other programs loaded the machine during windows that count, by round; None where that was not seen."""
+    return {window.block: ev.load_beside(window) for window in windows if ev.usable(window)}
+
+
+def known_loads(windows: Iterable[Window]) -> list[float]:
+    """How much other programs loaded the machine during windows that count, where that was seen."""
+    return [load for each in windows if ev.usable(each) and (load := ev.load_beside(each)) is not None]
+
+
+def calm_rounds(
+    base: Mapping[int, float | None], head: Mapping[int, float | None], usual: Sequence[float]
+) -> list[int]:
+    """The rounds in which both sides have a window that no passing neighbour disturbed, by their loads. `usual`: those
+    of other pairs: within one, nobody could tell a burst that lasts for all of it from a neighbour that stays. The load
+    alone decides, never how fast a window was."""
+    most = neighbours.most_calm(usual if len(usual) >= LEAST_USUAL else (*base.values(), *head.values()))
+    both = sorted(base.keys() & head.keys())
+    return [each for each in both if neighbours.is_calm(base[each], most) and neighbours.is_calm(head[each], most)]
 
 
 @dataclass(frozen=True)
@@ -135,6 +159,8 @@ class PairSample:
     number: int
     base: SideSample
     head: SideSample
+    usual: Sequence[float] = ()
+    """How much other programs loaded the machine during the windows of pairs before."""
 
     @property
     def one_side_knows_overhead(self) -> bool:
@@ -159,12 +185,10 @@ class PairSample:
 
     def _numbers(self) -> list[int]:
         """The rounds in which both sides have a window, without those that a passing neighbour disturbed, if enough are
-        left. The load alone decides, never how fast a window was."""
+        left."""
         base, head = self.base.loads(), self.head.loads()
-        both = sorted(base.keys() & head.keys())
-        most = neighbours.most_calm((*base.values(), *head.values()))
-        calm = [each for each in both if neighbours.is_calm(base[each], most) and neighbours.is_calm(head[each], most)]
-        return calm if len(calm) >= LEAST_ROUNDS else both
+        calm = calm_rounds(base, head, self.usual)
+        return calm if len(calm) >= LEAST_ROUNDS else sorted(base.keys() & head.keys())
 
     def phases(self) -> tuple[Mapping[str, float], Mapping[str, float]] | None:
         """Seconds of each phase of a step on the base and on the head, for steps of the same size as in `rounds`; None

@@ -12,12 +12,16 @@ this case the worker closes the handles of the other copy before it opens its ow
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import copy
 import enum
 import io
 import os
 import sys
+import types
 import weakref
+from collections import OrderedDict, defaultdict
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 from torch.utils.data import Dataset, IterableDataset, IterDataPipe, MapDataPipe
@@ -56,7 +60,9 @@ _LONG = 256
 _DEEP = 6
 _MOST = 4096
 """At most this many objects and containers are looked into, so that making a loader takes no noticeable time."""
-_CONTAINERS = (list, tuple, dict)
+_CONTAINERS = (list, tuple, dict, OrderedDict, defaultdict)
+_OPTIONS = (dict, argparse.Namespace, types.SimpleNamespace)
+"""Kinds of options, with subclasses. Some datasets take out of them what they open, so that each needs its own."""
 _LARGE: Any = object()
 """Stands for a value that existed but is not kept alive."""
 
@@ -202,7 +208,7 @@ class DatasetCopy:
             try:
                 copied = object.__new__(type(value))
             except TypeError:  # Made of something in C: its state is not ours to copy.
-                return value
+                return _own_options(value) if deep else value
             if hasattr(type(value), "__del__"):
                 _undying.append(copied)
             self._pairs[id(value)] = (value, copied, dict(vars(value)))
@@ -211,8 +217,22 @@ class DatasetCopy:
             return copied
         if type(value) in _CONTAINERS and len(value) <= _LONG:
             if isinstance(value, dict):
-                return {key: self._copied(held, deep + 1) for key, held in value.items()}
+                made = value.copy()
+                made.update((key, self._copied(held, deep + 1)) for key, held in value.items())
+                return made
             return type(value)(self._copied(held, deep + 1) for held in value)
+        return _own_options(value) if deep else value
+
+
+def _own_options(value: Any) -> Any:
+    """A copy of options of another class, with the same values; anything else as it is."""
+    if not isinstance(value, _OPTIONS) or type(value) in _CONTAINERS:
+        return value
+    if len(value if isinstance(value, dict) else vars(value)) > _LONG:
+        return value
+    try:
+        return copy.copy(value)
+    except Exception:  # Of a class that can't be copied.
         return value
 
 
@@ -308,7 +328,10 @@ def _is_small(value: Any) -> bool:
 def _without_handles(value: Any) -> Any:
     """A container without its handles: they are removed from a dictionary, and None in a list."""
     if isinstance(value, dict):
-        return {key: held for key, held in value.items() if not _is_handle(held)}
+        made = value.copy()
+        for key in [key for key, held in value.items() if _is_handle(held)]:
+            del made[key]
+        return made
     return type(value)(None if _is_handle(held) else held for held in value)
 
 
