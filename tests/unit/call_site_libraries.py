@@ -45,8 +45,8 @@ class Plain:
     def __init__(self, rows):
         self.rows = rows
 
-    def fit(self, epochs):
-        return DataLoader(self.rows)
+    def fit(self, epochs, batch_size=1, shuffle=False):
+        return DataLoader(self.rows, batch_size=batch_size, shuffle=shuffle)
 """
 
 TRANSFORMERS = """

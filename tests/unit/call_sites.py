@@ -200,6 +200,11 @@ IN_THE_CALL = [
         "from trainers import Plain\ntrainer = Plain('train')\ntrainer.fit(3)\n",
         "Set num_workers=4 where `trainer.fit(...)` makes its DataLoader.",
     ),
+    refused(
+        "a library that makes it of some of what it is given",
+        "from trainers import Plain\ntrainer = Plain('train')\ntrainer.fit(3, batch_size=256, shuffle=True)\n",
+        "Set num_workers=4 where `trainer.fit(...)` makes its DataLoader.",
+    ),
 ]
 
 HANDED_ON = [

@@ -27,6 +27,10 @@ def test_a_script_is_not_blamed_for_what_was_switched_in_its_process() -> None:
         'With `torch.autocast("cpu", dtype=torch.bfloat16)`, which doctor tried, the script failed: RuntimeError: no '
         "primitive. As written, it had trained before."
     )
+    assert failed_later(FAILED, [window(0, session=1)]).sentence == (
+        "Before a window of one process had ended, the script failed: RuntimeError: no primitive. Other processes "
+        "trained on, so what doctor did to see where the time goes may be the reason."
+    )
     untouched = [window(0, session=2), window(1, session=1, setting={"autocast": "bfloat16"})]
     assert failed_later(FAILED, untouched).sentence.endswith("the script failed: RuntimeError: no primitive.")
 

@@ -32,6 +32,8 @@ POSITIONS = (
 Given = dict[str, cst.BaseExpression]
 """What a call of the DataLoader is given, by name."""
 _LOADER_KEYWORDS = frozenset(POSITIONS[1:]) | {"prefetch_factor", "persistent_workers", "pin_memory_device", "in_order"}
+_TRAINS = ("fit", "fit_transform", "learn", "train")
+"""Methods of libraries that make a loader and train. They may take `batch_size=`, and still not all that it takes."""
 _OF_TRAINING = ("num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "drop_last")
 
 
@@ -148,7 +150,10 @@ def loader_calls(tree: SourceTree, line: int) -> list[cst.Call]:
     calls = [call for call in tree.nodes(cst.Call) if tree.covers(call, line)]
     named = [call for call in calls if makes_loader(tree, call)]
     alike = named or [
-        call for call in calls if any(each.keyword and each.keyword.value in _LOADER_KEYWORDS for each in call.args)
+        call
+        for call in calls
+        if last_name(call.func) not in _TRAINS
+        if any(each.keyword and each.keyword.value in _LOADER_KEYWORDS for each in call.args)
     ]
     begun = [call for call in alike if tree.lines(call)[0] == line] or alike
     return [call for call in begun if not any(other is not call and tree.holds(call, other) for other in begun)]

@@ -308,6 +308,12 @@ def failed_later(record: SessionRecord, windows: Sequence[Window], device: str =
         tried = words.window_code(last, device)
         sentence = f"With {tried}, which doctor tried, {record.ended.rstrip('.')}. As written, it had trained before."
         return Warning(slug="script-failed-later", sentence=sentence)
+    if not mine and windows:
+        sentence = f"Before a window of one process had ended, {record.ended.rstrip('.')}. Other processes trained on"
+        return Warning(
+            slug="script-failed-later",
+            sentence=f"{sentence}, so what doctor did to see where the time goes may be the reason.",
+        )
     sentence = f"After some windows had been measured, {record.ended.rstrip('.')}."
     if any(window.setting for window in mine):
         sentence += " Doctor had switched settings in that process before, which may be the reason."
