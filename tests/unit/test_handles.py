@@ -190,6 +190,33 @@ def test_options_that_a_dataset_takes_something_out_of_are_its_copys_own(options
     assert dataset[3] == 3, "the user's own workers find what they need"
 
 
+@pytest.mark.parametrize("make", [dict, OrderedDict, Dotted, SimpleNamespace])
+def test_what_the_user_sets_in_options_later_is_seen(make: Any) -> None:
+    options = make(kind="disk", epoch=0)
+    dataset = Taking(options)
+    made = DatasetCopy(dataset)
+    assert made.copy[3] == 3
+    entries = options if isinstance(options, dict) else vars(options)
+    entries.update(epoch=3, noise=0.1)
+    made.refresh()
+    copied = made.copy.options if isinstance(options, dict) else vars(made.copy.options)
+    assert (copied["epoch"], copied["noise"]) == (3, 0.1)
+    assert "kind" not in copied, "what the copy has taken out stays out"
+    assert entries["kind"] == "disk"
+
+
+def test_what_is_opened_into_a_dictionary_later_is_not_copied(path: Path) -> None:
+    dataset = Lazy(path)
+    made = DatasetCopy(dataset)
+    with path.open("rb") as opened:
+        dataset.files.update(first=opened, count=1)
+        made.refresh()
+    assert made.copy.files == {"count": 1}
+    dataset.files.update({str(number): number for number in range(1000)})
+    made.refresh()
+    assert made.copy.files == {"count": 1}, "it has become a cache"
+
+
 def test_options_that_cannot_be_copied_are_shared() -> None:
     options, large = Uncopyable(kind="disk"), Dotted({str(number): number for number in range(1000)})
     assert DatasetCopy(Taking(options)).copy.options is options

@@ -63,6 +63,7 @@ _MOST = 4096
 _CONTAINERS = (list, tuple, dict, OrderedDict, defaultdict)
 _OPTIONS = (dict, argparse.Namespace, types.SimpleNamespace)
 """Kinds of options, with subclasses. Some datasets take out of them what they open, so that each needs its own."""
+_PLAIN = (bool, int, float, str, type(None))
 _LARGE: Any = object()
 """Stands for a value that existed but is not kept alive."""
 
@@ -175,7 +176,11 @@ class DatasetCopy:
     def __init__(self, dataset: Any, change: Optional[Change] = None) -> None:
         self.original = dataset
         self._change: Change = change or (lambda owner, name, value: value)
+        self._restores = change is not None
         self._pairs: Dict[int, Tuple[Any, Any, Dict[str, Any]]] = {}
+        self._entries: List[Tuple[Any, Any, Dict[Any, Any]]] = []
+        """Dictionaries and options, their copies, and what they held when that was copied last. Of what is put into
+        them later, only plain values are copied: anything else may hold a handle."""
         self._looks = 0
         self.copy = self._copied(dataset, 0)
 
@@ -190,6 +195,12 @@ class DatasetCopy:
                 copied.__dict__.pop(name, None)
             seen.clear()
             seen.update(now)
+        for original, copied, seen in self._entries:
+            if len(_entries(original)) <= _LONG:  # Else it has become a cache.
+                now = {key: held for key, held in _entries(original).items() if isinstance(held, _PLAIN)}
+                new = {key: held for key, held in now.items() if key not in seen or seen[key] is not held}
+                _entries(copied).update(new)
+                seen.update(new)
 
     def _set(self, owner: Any, copied: Any, name: str, value: Any, deep: int) -> None:
         changed = self._change(owner, name, value)
@@ -208,7 +219,7 @@ class DatasetCopy:
             try:
                 copied = object.__new__(type(value))
             except TypeError:  # Made of something in C: its state is not ours to copy.
-                return _own_options(value) if deep else value
+                return self._options(value) if deep else value
             if hasattr(type(value), "__del__"):
                 _undying.append(copied)
             self._pairs[id(value)] = (value, copied, dict(vars(value)))
@@ -219,21 +230,30 @@ class DatasetCopy:
             if isinstance(value, dict):
                 made = value.copy()
                 made.update((key, self._copied(held, deep + 1)) for key, held in value.items())
-                return made
+                return self._noted(value, made)
             return type(value)(self._copied(held, deep + 1) for held in value)
-        return _own_options(value) if deep else value
+        return self._options(value) if deep else value
+
+    def _options(self, value: Any) -> Any:
+        """A copy of options of another class, with the same values; anything else as it is."""
+        if not isinstance(value, _OPTIONS) or type(value) in _CONTAINERS or len(_entries(value)) > _LONG:
+            return value
+        try:
+            return self._noted(value, copy.copy(value))
+        except Exception:  # Of a class that can't be copied.
+            return value
+
+    def _noted(self, value: Any, made: Any) -> Any:
+        """The copy that was made of a dictionary or of options. Where the copy shall be as things were, it stays so: a
+        flag that was set since may say that something is open."""
+        if not self._restores:
+            self._entries.append((value, made, dict(_entries(value))))
+        return made
 
 
-def _own_options(value: Any) -> Any:
-    """A copy of options of another class, with the same values; anything else as it is."""
-    if not isinstance(value, _OPTIONS) or type(value) in _CONTAINERS:
-        return value
-    if len(value if isinstance(value, dict) else vars(value)) > _LONG:
-        return value
-    try:
-        return copy.copy(value)
-    except Exception:  # Of a class that can't be copied.
-        return value
+def _entries(value: Any) -> Any:
+    """What a dictionary or a namespace holds, to be read and written."""
+    return value if isinstance(value, dict) else vars(value)
 
 
 def exclusive(dataset: Any) -> List[Any]:
@@ -322,7 +342,7 @@ def _small(value: Any) -> Any:
 
 
 def _is_small(value: Any) -> bool:
-    return value is None or isinstance(value, (bool, int, float, str)) or _is_handle(value)
+    return isinstance(value, _PLAIN) or _is_handle(value)
 
 
 def _without_handles(value: Any) -> Any:
