@@ -324,8 +324,8 @@ def _pairs(scenario: Scenario, generator: random.Random, *, told: bool) -> Itera
         windows: tuple[list[Window], list[Window]] = ([], [])
         order = plan.order(ROUNDS, generator) + plan.order(plan.MOST_AGAIN, generator)
         for turn, names in enumerate(order, 1):
-            loads = [side_pairs.loads_by_round(each) for each in windows]
-            enough = not told or len(side_pairs.calm_rounds(*loads, usual)) >= plan.LEAST_ROUNDS
+            base_loads, head_loads = map(side_pairs.loads_by_round, windows)
+            enough = not told or len(side_pairs.calm_rounds(base_loads, head_loads, usual)) >= plan.LEAST_ROUNDS
             if turn > ROUNDS and enough:
                 break
             for side in (0 if name == "base" else 1 for name in names):

@@ -112,11 +112,15 @@ class Pair:
         for live, each in zip(self._lives, trains, strict=True):
             self.both._measured[live.side.name].prober = each  # type: ignore[assignment]
 
-    def planned(self, rounds: int) -> None:
-        """So many are planned, and nothing warms up before."""
-        self.both.burn_in = lambda: None  # type: ignore[method-assign]
+    def planned(self, count: int) -> None:
+        """So many rounds are planned, and nothing warms up before."""
         own = self.both.lived_for
-        self.both.lived_for = lambda count, *, least: rounds if least else own(count, least=least)  # type: ignore[method-assign]
+
+        def lived_for(rounds: int, *, least: int) -> int:
+            return count if least else own(rounds, least=least)
+
+        self.both.burn_in = lambda: None  # type: ignore[method-assign]
+        self.both.lived_for = lived_for  # type: ignore[method-assign]
 
     @property
     def broken(self) -> Broken:

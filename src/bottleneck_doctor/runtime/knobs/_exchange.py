@@ -126,3 +126,11 @@ class ReducerOption(Knob):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # That it looks for unused parameters, too, is as written.
                 model._set_static_graph()
+
+
+class SearchOption(ReducerOption):
+    """One that depends on what steps leave unused."""
+
+    @classmethod
+    def batch_seen(cls, steps: Steps, loader: Any, batch: Any) -> None:
+        note_unused(steps)

@@ -10,17 +10,13 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from ..loop.steps import Steps
-from ._exchange import ReducerOption, exchanging, note_unused, unused_bytes
+from ._exchange import SearchOption, exchanging, unused_bytes
 
 NAME = "find_unused_parameters"
 
 
-class FindUnusedParameters(ReducerOption):
+class FindUnusedParameters(SearchOption):
     name = NAME
-
-    @classmethod
-    def batch_seen(cls, steps: Steps, loader: Any, batch: Any) -> None:
-        note_unused(steps)
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:

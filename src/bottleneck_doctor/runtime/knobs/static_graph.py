@@ -11,17 +11,13 @@ from typing import Any, Optional
 
 from ..loop.steps import Steps
 from . import GuestContext
-from ._exchange import ReducerOption, exchanging, note_unused, told_by, unused_bytes, uses_always_the_same
+from ._exchange import SearchOption, exchanging, told_by, unused_bytes, uses_always_the_same
 
 NAME = "static_graph"
 
 
-class StaticGraph(ReducerOption):
+class StaticGraph(SearchOption):
     name = NAME
-
-    @classmethod
-    def batch_seen(cls, steps: Steps, loader: Any, batch: Any) -> None:
-        note_unused(steps)
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
