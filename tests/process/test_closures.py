@@ -95,7 +95,7 @@ def test_losses_are_told_by_call(guests: list[Guest], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("calls", "between"),
     [
-        pytest.param(1_000_000, 0.0, id="one-step"),
+        pytest.param(1_000_000, 0.0, id="one-step", marks=pytest.mark.slow(together=True)),
         pytest.param(100, 0.1, id="long-steps", marks=pytest.mark.slow(together=True)),
     ],
 )

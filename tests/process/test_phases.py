@@ -336,7 +336,15 @@ while True:
 )
 
 
-@pytest.mark.parametrize(("called", "forward"), [("loss", 0.04), ("forward", 0.04), ("model", 0.04), ("learn", 0.0)])
+@pytest.mark.parametrize(
+    ("called", "forward"),
+    [
+        ("loss", 0.04),
+        pytest.param("forward", 0.04, marks=pytest.mark.slow),
+        pytest.param("model", 0.04, marks=pytest.mark.slow),
+        pytest.param("learn", 0.0, marks=pytest.mark.slow),
+    ],
+)
 def test_a_method_that_is_called_in_place_of_the_model_is_its_forward_pass(
     guest: StartGuest, called: str, forward: float
 ) -> None:

@@ -40,7 +40,7 @@ BRIEF = LOOP.replace("batch_size=4", "batch_size=4, num_workers=4").replace(
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize("lead_in", [pytest.param(12, marks=pytest.mark.slow), 40])
+@pytest.mark.parametrize("lead_in", [pytest.param(each, marks=pytest.mark.slow) for each in (12, 40)])
 def test_a_window_is_over_in_time_where_epochs_are_mostly_their_starts(guest: StartGuest, lead_in: int) -> None:
     """The timed part would take a hundred epochs: a limit on what is timed is no limit on those."""
     script = guest(BRIEF)
