@@ -37,6 +37,16 @@ def test_it_is_the_outermost_whose_weights_the_optimizer_holds(callers: Callers)
     assert found(callers, held, lambda: other(rows), lambda: loss(model(rows), torch.ones(2, 1))) == [model]
 
 
+@pytest.mark.parametrize(("shape", "pictures"), [((2, 3, 8, 8), True), ((2, 3, 4), False)])
+def test_whether_a_model_takes_pictures_is_seen_at_its_calls(
+    shape: tuple[int, ...], pictures: bool, callers: Callers
+) -> None:
+    model, values = nn.Sequential(nn.Flatten(2), nn.Linear(shape[-1] ** (len(shape) - 2), 1)), torch.ones(shape)
+    assert callers.take_pictures() is None
+    found(callers, list(model.parameters()), lambda: nn.Conv2d(3, 3, 1)(torch.ones(1, 3, 2, 2)), lambda: model(values))
+    assert callers.take_pictures() is pictures
+
+
 def test_what_is_optimized_may_be_given_to_a_model(callers: Callers) -> None:
     """A picture that is to take on a style, or what a network is to be fooled by."""
     model, features, loss = net().requires_grad_(False), net(), nn.MSELoss()

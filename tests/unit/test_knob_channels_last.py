@@ -291,6 +291,19 @@ def test_what_is_told_of_a_model() -> None:
     assert facts(Task())["own_to"]
 
 
+@pytest.mark.parametrize(("shape", "told"), [((2, 3, 4), {"no_pictures": True}), ((2, 3, 4, 4), {}), (None, {})])
+def test_what_the_model_is_given_decides_what_the_user_writes(
+    shape: tuple[int, ...] | None, told: dict[str, Any]
+) -> None:
+    steps, model = Steps(), Net()
+    steps.callers.roots.append(model)
+    if shape is not None:
+        steps.callers._module_called(model, (torch.ones(shape),))
+    for kind in (ChannelsLast, ContiguousFormat):
+        facts = kind.facts(steps, "cpu")
+        assert {name: value for name, value in facts.items() if name == "no_pictures"} == told
+
+
 def test_models_that_are_left_alone() -> None:
     compiled = Net()
     compiled.compile(backend="eager")

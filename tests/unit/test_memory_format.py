@@ -49,6 +49,14 @@ def change(source: str, marked: str = "(images") -> ChangeText | None:
     return made
 
 
+def test_an_input_of_other_dimensions_stays_as_it_is() -> None:
+    """As the points of a cloud, of which the model makes its pictures."""
+    line = next(number for number, text in enumerate(SCRIPT.splitlines(), 1) if "(images" in text)
+    made = memory_format_change(SCRIPT, line, "channels_last", pictures=False)
+    assert made is not None
+    assert [line for line in made.diff.splitlines() if line[0] in "+-"] == [f"+    model = model{FORMAT}"]
+
+
 def test_the_model_above_its_loops_and_the_input_above_the_call() -> None:
     made = change(SCRIPT)
     assert made is not None

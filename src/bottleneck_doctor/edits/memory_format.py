@@ -12,13 +12,14 @@ from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.tree import LOOPS, Edit, SourceTree, Statement, code, dotted, names_of, put, said
 
 
-def memory_format_change(source: str, line: int, name: str) -> ChangeText | None:
+def memory_format_change(source: str, line: int, name: str, *, pictures: bool = True) -> ChangeText | None:
     """Put the model and what it is called with into `torch.<name>`.
 
     `line` is one of the call of the model. The input is put in order above that statement, and the model above the
     outermost loop around it in its function; where there is no loop, where the model is made is said in words. What
-    another function has named is not assigned here: it would become a name of this function's own. Returns None where
-    it can't be seen what is called with what.
+    another function has named is not assigned here: it would become a name of this function's own. `pictures`: whether
+    the input has four dimensions, without which it can't be put in order. Returns None where it can't be seen what
+    is called with what.
     """
     tree = SourceTree.parse(source)
     found = None if tree is None else called_model(tree, line)
@@ -28,7 +29,9 @@ def memory_format_change(source: str, line: int, name: str) -> ChangeText | None
     form = f".to(memory_format={tree.torch_name or 'torch'}.{name})"
     above: dict[Statement, list[str]] = {}
     edits: dict[cst.CSTNode, Edit] = {}
-    if _is_bound(tree, statement, given.value):
+    if not pictures:
+        pass  # The model makes its pictures itself, as of the points of a cloud.
+    elif _is_bound(tree, statement, given.value):
         above[statement] = [f"{given.value} = {given.value}{form}"]
     else:
         edits[given] = put(cst.parse_expression(f"{given.value}{form}"))

@@ -181,10 +181,11 @@ def _naming(options: Sequence[str], step: Step, running: Running) -> Step:
 def _in_format(name: str, found: Found) -> Step | None:
     if found.forward_site is None:
         return None
-    text, own = _formatted(name), found.facts.get(name, {}).get("own_to", False)
+    text, told = _formatted(name), found.facts.get(name, {})
+    own, pictures = told.get("own_to", False), not told.get("no_pictures", False)
     return at(
         found.forward_site,
-        lambda source, line: None if own else memory_format_change(source, line, name),
+        lambda source, line: None if own else memory_format_change(source, line, name, pictures=pictures),
         f"{words.capitalised(text)}.",
     )
 

@@ -128,7 +128,7 @@ class ChannelsLast(Laid):
         weights = [tensor for tensor in every_tensor(steps) if is_weight(tensor)]
         layouts = [layout(weight) for weight in weights]
         return {
-            **own_to(steps),
+            **for_the_edit(steps),
             "weights": len(weights),
             "contiguous": layouts.count(torch.contiguous_format),
             "channels_last": layouts.count(torch.channels_last),
@@ -146,10 +146,15 @@ def _beside(weight: torch.Tensor, steps: Steps) -> List[torch.Tensor]:
     return [*found, *(kept for kept in of_optimizers(steps, weight) if kept.layout is torch.strided)]
 
 
-def own_to(steps: Steps) -> Dict[str, Any]:
-    """`own_to`, if a model has a `to` of its own: it may know devices and types only, as that of timm's training
-    tasks."""
-    return {"own_to": True} if any(type(root).to is not torch.nn.Module.to for root in steps.roots) else {}
+def for_the_edit(steps: Steps) -> Dict[str, Any]:
+    """What decides what a user writes. `own_to`: a model has a `to` of its own, which may know devices and types only,
+    as that of timm's training tasks. `no_pictures`: what it is given can't be put in order, as it has other dimensions
+    than four."""
+    own = any(type(root).to is not torch.nn.Module.to for root in steps.roots)
+    return {
+        **({"own_to": True} if own else {}),
+        **({"no_pictures": True} if steps.callers.take_pictures() is False else {}),
+    }
 
 
 def is_weight(tensor: torch.Tensor) -> bool:

@@ -9,7 +9,7 @@ import torch
 
 from ..loop.steps import Steps
 from ._layout import contiguous, obstacle, tensors
-from .channels_last import Laid, is_weight, layout, own_to
+from .channels_last import Laid, for_the_edit, is_weight, layout
 
 
 class ContiguousFormat(Laid):
@@ -20,7 +20,7 @@ class ContiguousFormat(Laid):
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Dict[str, Any]:
-        return own_to(steps)
+        return for_the_edit(steps)
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:

@@ -45,6 +45,8 @@ class Callers:
         self._called: Dict[int, Called] = {}
         """Modules that were called, by their ids, held weakly: what the user lets go before training begins is gone."""
         self._seen: Dict[int, Any] = {}
+        self._pictures: Dict[int, bool] = {}
+        """Whether modules were given a tensor of four dimensions when they were seen last, by their ids."""
         self._tells_of_before = False
         """Whether what is known also comes from before the first optimizer step, and from nothing later."""
         self._hook: Any = None
@@ -139,8 +141,16 @@ class Callers:
         self._seen[id(module)] = reference = weakref.ref(module)
         lines = [] if self.in_backward else user_lines(3)
         self._called.pop(id(module), None)
-        learns = any(isinstance(each, torch.Tensor) and each.requires_grad for each in args)
+        tensors = [each for each in args if isinstance(each, torch.Tensor)]
+        learns = any(each.requires_grad for each in tensors)
+        if tensors:
+            self._pictures[id(module)] = any(each.dim() == 4 for each in tensors)
         self._called[id(module)] = (reference, lines, _autocast_of(module), self.observe(), learns)
+
+    def take_pictures(self) -> Optional[bool]:
+        """Whether a root was called with a tensor of four dimensions; None where none was seen to be given a tensor."""
+        seen = [self._pictures[id(root)] for root in self.roots if id(root) in self._pictures]
+        return any(seen) if seen else None
 
     def _tell_inputs(self, args: Any) -> None:
         told, self.inputs = self.inputs, None
