@@ -341,7 +341,7 @@ def _pairs(scenario: Scenario, generator: random.Random, *, told: bool) -> Itera
                 now = at + seconds
         base, head = (SideSample(windows=each, has_loader=True, epoch_batches=None) for each in windows)
         yield PairSample(number=number, base=base, head=head, usual=tuple(usual) if told else ())
-        usual += side_pairs.known_loads([*windows[0], *windows[1]])
+        usual += pairing.known_loads([*windows[0], *windows[1]])
 
 
 IN_PAIRS = (

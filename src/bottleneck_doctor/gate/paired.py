@@ -137,7 +137,7 @@ class Pairs:
         if both.broken is not None and None in (base.peak_bytes, head.peak_bytes):
             base, head = replace(base, peak_bytes=None), replace(head, peak_bytes=None)
         sample = PairSample(number=number, base=base, head=head, usual=tuple(self._loads))
-        self._loads += side_pairs.known_loads([*base.windows, *head.windows])
+        self._loads += ev.known_loads([*base.windows, *head.windows])
         if len(sample.rounds()) < LEAST_KEPT_ROUNDS:
             raise both.broken or nothing_timed(both)
         return sample

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bottleneck_doctor.knobs import find_unused_parameters
-from bottleneck_doctor.knobs._edits import Argument
+from bottleneck_doctor.knobs._exchange import where_wrapped
 from bottleneck_doctor.knobs._spec import KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
@@ -33,14 +32,6 @@ def buckets(found: Found) -> Buckets | None:
 KNOB = KnobSpec(
     name=NAME,
     layer="process",
-    edit=Argument(
-        said="bucket_cap_mb={value}",
-        otherwise=(
-            "pass `bucket_cap_mb={value}` where the model is wrapped in `DistributedDataParallel`, or tell the trainer "
-            "that wraps it"
-        ),
-        calls=find_unused_parameters.CALLS,
-        takes_value=NAME,
-    ),
+    edit=where_wrapped("bucket_cap_mb={value}", "pass `bucket_cap_mb={value}`", takes_value=NAME),
     of_trainer=lambda value, found: {"ddp_bucket_cap_mb": value},
 )

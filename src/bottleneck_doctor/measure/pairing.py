@@ -94,6 +94,11 @@ def load_beside(window: Window) -> float | None:
     return neighbours.load(around.others_wanted, around.cpus)
 
 
+def known_loads(windows: Iterable[Window]) -> list[float]:
+    """How much other programs loaded the machine during windows that count, where that was seen."""
+    return [load for each in windows if usable(each) and (load := load_beside(each)) is not None]
+
+
 def met_more_load(window: Window, windows: Iterable[Window]) -> bool:
     """Whether other programs wanted much more of the machine in a window than in those of `windows` that count; False
     where that was not seen."""

@@ -9,7 +9,6 @@ repeats.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.measure import pairing
@@ -71,8 +70,8 @@ class Quiet:
         """The loads of other programs during the windows of a process, without its last window; during the latest of
         all processes where it has had too few."""
         counted = [window for window in self._measured.windows if pairing.usable(window)][:-1]
-        mine = _loads(window for window in counted if window.session == session)
-        return mine if len(mine) >= LEAST_LIKE else _loads(counted[-LATEST:])
+        mine = pairing.known_loads(window for window in counted if window.session == session)
+        return mine if len(mine) >= LEAST_LIKE else pairing.known_loads(counted[-LATEST:])
 
     def _wait(self, session: int, usual: list[float], cpus: float) -> None:
         """Wait until other programs want no more than usual, but no longer than `WAIT_SECONDS`."""
@@ -95,7 +94,3 @@ class Quiet:
         out = second if neighbours.disturbed(here, usual) else first
         self._measured.discard(out, REASON)
         return first if out is second else second
-
-
-def _loads(windows: Iterable[Window]) -> list[float]:
-    return [load for window in windows if (load := pairing.load_beside(window)) is not None]

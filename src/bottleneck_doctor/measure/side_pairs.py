@@ -117,11 +117,6 @@ def loads_by_round(windows: Iterable[Window]) -> dict[int, float | None]:
     return {window.block: ev.load_beside(window) for window in windows if ev.usable(window)}
 
 
-def known_loads(windows: Iterable[Window]) -> list[float]:
-    """How much other programs loaded the machine during windows that count, where that was seen."""
-    return [load for each in windows if ev.usable(each) and (load := ev.load_beside(each)) is not None]
-
-
 def calm_rounds(
     base: Mapping[int, float | None], head: Mapping[int, float | None], usual: Sequence[float]
 ) -> list[int]:
