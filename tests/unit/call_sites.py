@@ -198,12 +198,51 @@ IN_THE_CALL = [
     refused(
         "a library that makes it",
         "from trainers import Plain\ntrainer = Plain('train')\ntrainer.fit(3)\n",
-        "Set num_workers=4 where `trainer.fit(...)` makes its DataLoader.",
+        "Set num_workers=4 where `trainer.fit(...)` makes its DataLoader: no argument of it sets num_workers.",
     ),
     refused(
         "a library that makes it of some of what it is given",
         "from trainers import Plain\ntrainer = Plain('train')\ntrainer.fit(3, batch_size=256, shuffle=True)\n",
-        "Set num_workers=4 where `trainer.fit(...)` makes its DataLoader.",
+        "Set num_workers=4 where `trainer.fit(...)` makes its DataLoader: no argument of it sets num_workers.",
+    ),
+    refused(
+        "a function of a library that may have it by its place",
+        "from trainers import Plain\nPlain('').learn(*['train', 3, 8, 0])\n",
+        "Set num_workers=4 where `Plain('').learn(...)` makes its DataLoader.",
+    ),
+    refused(
+        "a function of a library that does not take all",
+        "from trainers import Plain\nPlain('').learn('train', 3)\n",
+        "makes its DataLoader: no argument of it sets persistent_workers.",
+        setting=KEPT,
+    ),
+]
+
+BY_A_LIBRARY = [
+    one("a function of a library that takes it", "from trainers import Plain\nPlain('').learn('train', 3)\n"),
+    one("a function of a library that has it", "from trainers import Plain\nPlain('').learn('train', num_workers=1)\n"),
+    one(
+        "a function of a library that hands all on",
+        "from trainers import Plain\nPlain('').to_loader('train', drop_last=True)\n",
+        setting=KEPT,
+    ),
+    one("an object of a library that looks it up", "from trainers import Keeping\nt = Keeping('train')\nt.fit(3)\n"),
+    one(
+        "an object of a library, and a function that takes the batch's size",
+        "from trainers import Keeping\nt = Keeping('train', 8)\nt.fit(3, batch_size=64)\n",
+    ),
+    one(
+        "an object that a library is given",
+        "from trainers import Fits, Module\nrows = Module('train')\nFits().fit('model', datamodule=rows)\n",
+    ),
+    one(
+        "an object of an own class of a library's",
+        "from trainers import Keeping\nclass Mine(Keeping):\n    pass\nMine('train').fit(3)\n",
+    ),
+    one(
+        "a library that has a prefix for all of them",
+        "from skorch import NeuralNet\nnet = NeuralNet(None, batch_size=8)\nnet.fit('train')\n",
+        setting=KEPT,
     ),
 ]
 
@@ -855,4 +894,4 @@ TRAINERS = [
     ),
 ]
 
-SITES = [*IN_THE_CALL, *HANDED_ON, *CONSTANTS, *FUNCTIONS, *CLASSES, *OPTIONS, *DOCUMENTS, *TRAINERS]
+SITES = [*IN_THE_CALL, *BY_A_LIBRARY, *HANDED_ON, *CONSTANTS, *FUNCTIONS, *CLASSES, *OPTIONS, *DOCUMENTS, *TRAINERS]

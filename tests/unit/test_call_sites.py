@@ -23,6 +23,7 @@ from tests.unit.diagnosable import FOUND
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.edits.advice import changes_for, edited_files
+from bottleneck_doctor.runtime.loader import takers  # noqa: F401 - The stand-in for torch asks it, and it imports torch.
 from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.runtime.wire.messages import Found
 
@@ -34,6 +35,7 @@ class Made:
     given: Mapping[str, Any]
     file: str
     line: int
+    takers: list[messages.Taker] | None
 
 
 def files_of(program: str) -> dict[str, str]:
@@ -97,7 +99,8 @@ def has(made: Made, wanted: Mapping[str, Any]) -> bool:
 def found_at(made: Made) -> Found:
     site = messages.Site(file=made.file, line=made.line)
     own = {name: made.given[name] for name in ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory")}
-    return replace(FOUND, device="cpu", loader_site=site, forward_site=None, backward_site=None, **own)
+    nowhere: dict[str, Any] = {"forward_site": None, "backward_site": None}
+    return replace(FOUND, device="cpu", loader_site=site, loader_takers=made.takers, **nowhere, **own)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from bottleneck_doctor.edits.origin.definition import Definition, Expression
 from bottleneck_doctor.edits.origin.follower import Defined, Follower
 from bottleneck_doctor.edits.origin.instance import Instance
 from bottleneck_doctor.edits.tree import SourceTree, code, dotted, last_name, names_of, said
+from bottleneck_doctor.runtime.wire.messages import Taker
 
 POSITIONS = (
     "dataset",
@@ -90,7 +91,7 @@ class Unclear:
 
 def target_on(path: str, tree: SourceTree, line: int, follower: Follower) -> Target | Unclear | None:
     """The call for the loader that is made on `line`, any line of its call; None where there is no call there."""
-    calls = loader_calls(tree, line)
+    calls = [call for call in loader_calls(tree, line) if makes_loader(tree, call) or not _refuses(follower)]
     if len(calls) > 1:
         return Unclear(
             path, tree.lines(calls[0])[0], "Several loaders are made on this line. Set {wanted} in the training loader."
@@ -187,7 +188,50 @@ def _handed_on(at: Expression, call: cst.Call, follower: Follower) -> Target | U
     if len(training) == 1:
         return training[0]
     unclear = Unclear(at.path, at.line, f"Set {{wanted}} where `{said(call.func)}(...)` makes its DataLoader.")
-    return _trained(at, call, follower) or unclear
+    return _trained(at, call, follower) or _taken(at, call, follower) or unclear
+
+
+def _refuses(follower: Follower) -> bool:
+    """Whether the function that the user's line calls is known to take no arguments of the loader that a library makes
+    there."""
+    return any(not each.made and not each.names for each in follower.running.takers or ())
+
+
+def _taken(at: Expression, call: cst.Call, follower: Follower) -> Target | None:
+    """The call that was seen to take arguments of the loader that a library makes: this one, or the one that makes an
+    object which it is called of, or which it is given."""
+    found: list[tuple[Taker, Expression, cst.Call]] = []
+    for taker in follower.running.takers or ():
+        there = (at, call) if not taker.made else _made_as(taker.made, at, call, follower)
+        if there is not None and _leaves_out(there[1], taker):
+            found.append((taker, *there))
+    if not found:
+        return None
+    # One may take a batch's size, and another one all else.
+    taker, there_at, made = max(found, key=lambda each: len(each[0].names))
+    otherwise = f"Set {{wanted}} where `{said(made.func)}(...)` makes its DataLoader: no argument of it sets {{name}}."
+    return Target(there_at, made, own=OwnNames(taker.names, otherwise))
+
+
+def _made_as(name: str, at: Expression, call: cst.Call, follower: Follower) -> tuple[Expression, cst.Call] | None:
+    """The call that makes an object of a class of this name, and where it is written; None where that is not known, or
+    there are several."""
+    if last_name(call.func) == name:
+        return at, call
+    used = [call.func.value] if isinstance(call.func, cst.Attribute) else []
+    made = {}
+    for each in (*used, *(each.value for each in call.args)):
+        known = follower.defined(at.at(each))
+        there = known.call if isinstance(known, Instance) else known
+        if isinstance(there, Expression) and isinstance(there.node, cst.Call) and last_name(there.node.func) == name:
+            made[there.path, there.line] = (there, there.node)
+    return next(iter(made.values())) if len(made) == 1 else None
+
+
+def _leaves_out(call: cst.Call, taker: Taker) -> bool:
+    """Whether none of these arguments may be among the positional ones of a call."""
+    by_place = [each for each in call.args if each.keyword is None and each.star != "**"]
+    return bool(taker.names) and len(by_place) <= taker.before and not any(each.star for each in by_place)
 
 
 def _class_or_partial(at: Expression, call: cst.Call, follower: Follower) -> Target | None:

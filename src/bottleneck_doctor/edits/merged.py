@@ -48,7 +48,8 @@ def _steps(setting: Setting, found: Found, entrypoint: Sequence[str], project: P
         started = None if script is None else project.file(script)
     known = [*(site.file for site in sites(found)), *([] if started is None else [started])]
     own = given_to_loader(setting, found)
-    return steps_of(setting, found, Running(command_line, tuple(dict.fromkeys(known)), started, own))
+    running = Running(command_line, tuple(dict.fromkeys(known)), started, own, found.loader_takers)
+    return steps_of(setting, found, running)
 
 
 def _with_the_rest(made: list[Change], outcomes: Sequence[Outcome], steps: Steps, found: Found) -> list[Change]:

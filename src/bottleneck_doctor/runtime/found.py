@@ -19,6 +19,7 @@ from .loader.attributes import (
     known_as,
     library,
     own_setting,
+    takers_known,
     whole,
 )
 from .loop.extent import UNKNOWN, Extent, extent_of
@@ -122,6 +123,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
         workers_unsafe=workers_unsafe(loader, _start_method(loader), dataset_copies.for_workers(loader)),
         open_handle=dataset_copies.opened_early(loader),
         loader_site=construction_site(loader),
+        loader_takers=takers_known(loader),
         setup_seconds=requests[0][0] - process_started,
         **own_setting(loader),
         **common,

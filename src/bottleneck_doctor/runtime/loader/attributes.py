@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 import torch.utils.data.dataloader as dataloader
 
-from ..wire.messages import Site
+from ..wire.messages import Site, Taker
 
 
 def construction_site(loader: Any) -> Optional[Site]:
     """Where the user's code made this loader."""
     site = loader.__dict__.get("_doctor_site")
     return site if isinstance(site, Site) else None
+
+
+def takers_known(loader: Any) -> Optional[List[Taker]]:
+    """What takes this loader's arguments; None where the user's line makes it."""
+    takers = loader.__dict__.get("_doctor_takers")
+    return takers if isinstance(takers, list) else None
 
 
 def known_as(loader: Any) -> Any:

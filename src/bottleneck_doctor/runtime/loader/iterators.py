@@ -15,10 +15,12 @@ import torch.utils.data.dataloader as dataloader
 from torch.utils.data import IterDataPipe
 
 from ..process import parent_death
+from ..process.originals import get_frame
 from ..process.user_code import user_site
 from . import dataset_copies
 from .attributes import is_iterable
 from .shadow import IN_THIS_PROCESS, draw_apart, shadow_of
+from .takers import takers_of
 
 _BaseIter = dataloader._BaseDataLoaderIter
 _original_next = _BaseIter.__next__
@@ -61,6 +63,9 @@ def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any],
         if site is not None:
             self.__dict__["_doctor_site"] = site
         _original_loader_init(self, *args, **kwargs)
+        takers = None if site is None else takers_of(get_frame(1), self, kwargs)
+        if takers is not None:
+            self.__dict__["_doctor_takers"] = takers
         dataset_copies.made(self)
 
     patches = (

@@ -43,6 +43,17 @@ class Site:
 
 
 @dataclass(frozen=True)
+class Taker:
+    """What takes arguments of a loader that a library makes: the function that the user's line calls (`made` is ""), or
+    a class, by its name. `names`: what it calls the DataLoader's arguments; none where the function refuses them all.
+    `before`: how many positional arguments may be given without any of these being among them."""
+
+    made: str = ""
+    names: Dict[str, str] = field(default_factory=dict)
+    before: int = 0
+
+
+@dataclass(frozen=True)
 class Found:
     """The training loop, as the live objects show it. `step_seconds`: the steps observed so far, oldest first.
 
@@ -87,6 +98,8 @@ class Found:
     autocast: str = ""
     grad_scaler: bool = False
     loader_site: Optional[Site] = None
+    loader_takers: Optional[List[Taker]] = None
+    """What takes its arguments, as far as that is known; None where the user's line makes it."""
     forward_site: Optional[Site] = None
     forward_path: List[Site] = field(default_factory=list)
     """The user's lines that lead there, from the innermost out."""
@@ -303,6 +316,8 @@ def decode(line: bytes) -> Any:
                 if body.get(name) is not None:
                     body[name] = Site(**body[name])
             body["forward_path"] = [Site(**each) for each in body.get("forward_path", ())]
+            if body.get("loader_takers") is not None:
+                body["loader_takers"] = [Taker(**each) for each in body["loader_takers"]]
         message = kind(**body)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ProtocolError(f"{type(error).__name__}: {error}") from error
@@ -312,7 +327,9 @@ def decode(line: bytes) -> Any:
     return message
 
 
-_PLAIN: Dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "str": str, "Site": Site}
+_PARTS = (Site, Taker)
+"""Messages are made of these."""
+_PLAIN: Dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "str": str, "Site": Site, "Taker": Taker}
 
 
 def _fits(value: Any, annotation: str) -> bool:
@@ -326,6 +343,7 @@ def _fits(value: Any, annotation: str) -> bool:
         return isinstance(value, dict) and all(_fits(each, inner.partition(", ")[2]) for each in value.values())
     if isinstance(value, bool) and outer in ("int", "float"):
         return False
-    if isinstance(value, Site):
-        return outer == "Site" and _fits(value.file, "str") and _fits(value.line, "int")
+    if isinstance(value, _PARTS):
+        parts = [(getattr(value, each.name), str(each.type)) for each in fields(value)]
+        return type(value).__name__ == outer and all(_fits(*part) for part in parts)
     return isinstance(value, _PLAIN.get(outer, object))
