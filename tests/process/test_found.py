@@ -10,7 +10,7 @@ from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, Guest, write
 from tests.process.test_frameworks import QUIET, program
 
-from bottleneck_doctor.runtime.wire.messages import Site
+from bottleneck_doctor.runtime.wire.messages import Site, Taker
 from bottleneck_doctor.session.session import Command
 
 pytestmark = pytest.mark.process
@@ -88,6 +88,37 @@ def test_an_installed_package_that_is_the_program_has_lines_of_its_own(tmp_path:
     lines = STEPS.splitlines()
     assert found.forward_site == Site(str(trainer), 1 + lines.index("    model(torch.ones(4)).sum().backward()"))
     assert found.run_steps == 90000
+
+
+KIT = """
+from torch.utils.data import DataLoader
+
+class Trainer:
+    def __init__(self, rows, **kwargs):
+        self.rows, self.num_workers = rows, kwargs.get("num_workers", 0)
+
+    def fit(self, step, batch_size=1):
+        for index in range(1000):
+            for batch in DataLoader(self.rows, batch_size=batch_size, num_workers=self.num_workers):
+                step(batch)
+"""
+
+
+def test_what_takes_the_arguments_of_a_loader_that_a_library_makes(tmp_path: Path) -> None:
+    write(tmp_path / "lib" / "site-packages", KIT, "kit.py")
+    trains = f"{PRELUDE}from kit import Trainer\nTrainer(Rows(4000)).fit(train_on, batch_size=4)\n"
+    script = write(tmp_path, trains)
+    path = {"PYTHONPATH": str(tmp_path / "lib" / "site-packages")}
+    program = Guest(Command((sys.executable, str(script)), tmp_path, path))
+    try:
+        found = program.found()
+    finally:
+        program.close()
+    assert found.loader_site == Site(str(script), len(trains.splitlines()))
+    assert found.loader_takers == [
+        Taker("", {"batch_size": "batch_size"}, 1),
+        Taker("Trainer", {"num_workers": "num_workers"}, 1000),
+    ]
 
 
 BY_HAND = """

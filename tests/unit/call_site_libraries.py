@@ -54,6 +54,9 @@ class Plain:
     def learn(self, rows, epochs=1, batch_size=1, num_workers=0, pin_memory=False):
         return _made(rows, batch_size, num_workers, pin_memory)
 
+    def forecast(self, rows, epochs=1, dataloader_kwargs=None):
+        return self._made(rows, **{"batch_size": 32, **(dataloader_kwargs or {})})
+
     def to_loader(self, rows, **given):
         return DataLoader(rows, **{"shuffle": True, **given}) if not given else self._made(rows, **given)
 
@@ -103,6 +106,14 @@ class Module:
 
     def train_dataloader(self):
         return DataLoader(self.rows, num_workers=self.num_workers)
+
+
+class Wraps:
+    def __init__(self, modules):
+        self.modules = modules
+
+    def fit(self, epochs):
+        return [each.train_dataloader() for each in self.modules]
 
 
 class Fits:

@@ -226,6 +226,29 @@ BY_A_LIBRARY = [
         "from trainers import Plain\nPlain('').to_loader('train', drop_last=True)\n",
         setting=KEPT,
     ),
+    one("a dict of them", "from trainers import Plain\nPlain('').forecast('train', 3)\n", setting=KEPT),
+    one(
+        "a dict of them that is given",
+        "from trainers import Plain\nmodel = Plain('')\n"
+        "model.forecast('train', dataloader_kwargs={'num_workers': 1, 'drop_last': True})\n",
+        setting={**KEPT, "drop_last": True},
+    ),
+    one(
+        "a dict of them with one that is none any more",
+        "from trainers import Plain\nmodel = Plain('')\n"
+        "model.forecast('train', dataloader_kwargs={'num_workers': 1, 'persistent_workers': True})\n",
+        setting=NONE,
+    ),
+    one(
+        "a dict of them that is None",
+        "from trainers import Plain\nPlain('').forecast('train', dataloader_kwargs=None)\n",
+    ),
+    one(
+        "a dict of them that has a name",
+        "from trainers import Plain\nmore = dict(drop_last=True)\nmodel = Plain('')\n"
+        "model.forecast('train', dataloader_kwargs=more)\n",
+        setting={**KEPT, "drop_last": True},
+    ),
     one("an object of a library that looks it up", "from trainers import Keeping\nt = Keeping('train')\nt.fit(3)\n"),
     one(
         "an object of a library, and a function that takes the batch's size",
@@ -234,6 +257,15 @@ BY_A_LIBRARY = [
     one(
         "an object that a library is given",
         "from trainers import Fits, Module\nrows = Module('train')\nFits().fit('model', datamodule=rows)\n",
+    ),
+    one(
+        "an object that a library is given within another one",
+        "from trainers import Module, Wraps\nmodules = [Module('train')]\nWraps(modules=modules).fit(3)\n",
+    ),
+    refused(
+        "one of two objects that a library is given within another one",
+        "from trainers import Module, Wraps\nmodules = [Module('train'), Module('val')]\nWraps(modules).fit(3)\n",
+        "makes its DataLoader",
     ),
     one(
         "an object of an own class of a library's",

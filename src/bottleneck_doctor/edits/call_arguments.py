@@ -32,6 +32,10 @@ class Plan:
     unpacked: dict[int, dict[str, object]] = field(default_factory=dict)
     """Values that win over those of a dict that is unpacked."""
     added: dict[str, object] = field(default_factory=dict)
+    within: dict[str, object] = field(default_factory=dict)
+    """Entries of the dict that the call has as one argument."""
+    left_out: dict[str, object] = field(default_factory=dict)
+    """Entries that it is not to have, with what is as good as none."""
     gone: list[tuple[Expression, str]] = field(default_factory=list)
     """Arguments and entries that are taken out, each with the call or the dict that has it."""
     elsewhere: dict[str, Elsewhere] = field(default_factory=dict)
@@ -57,7 +61,7 @@ def written_into(drafts: Drafts, target: Target, plan: Plan) -> bool | None:
     None, with nothing written, where it makes no program."""
     edits: dict[str, dict[cst.CSTNode, Edit]] = {}
     trees = {target.at.path: target.at.tree}
-    if plan.replaced or plan.unpacked or plan.added:
+    if plan.replaced or plan.unpacked or plan.added or plan.within:
         edits[target.at.path] = {target.call: lambda call: _with_arguments(target, plan, call)}
     for at, name in plan.gone:
         trees[at.path] = at.tree
@@ -83,6 +87,9 @@ def _set(target: Target, follower: Follower, plan: Plan, name: str, value: objec
     called = target.called(name)
     if target.own is not None and name not in target.own.names:
         raise Refused(target.own.otherwise.replace("{name}", name))
+    if target.within:
+        plan.within[called] = value
+        return
     if target.members is not None:
         _in_members(target, follower, plan, name, called, value)
         return
@@ -196,6 +203,9 @@ def _named_in(at: Expression, called: str) -> Expression | None:
 def _take_out(target: Target, follower: Follower, plan: Plan, name: str, nothing: object) -> None:
     """Leave an argument out. Where a dict that is unpacked may have it, `nothing` wins over that."""
     called = target.called(name)
+    if target.within:
+        plan.left_out[called] = nothing
+        return
     if target.members is not None or (target.own is not None and name not in target.own.names):
         return
     holders = [target.at, *([target.beneath] if target.beneath is not None else [])]
@@ -235,8 +245,26 @@ def _with_arguments(target: Target, plan: Plan, call: cst.CSTNode) -> cst.Call:
     for place, values in plan.unpacked.items():
         display = arguments.with_behind(tree, args[place].value, values, target.call)
         args[place] = args[place].with_changes(value=display)
-    made = arguments.with_more(tree, call.with_changes(args=args), plan.added, place=target.call)
+    added = dict(plan.added)
+    if plan.within:
+        holding = [number for number, each in enumerate(args) if arguments.name_of(each) == target.within]
+        for number in holding:
+            args[number] = args[number].with_changes(value=_with_entries(target, plan, target.call.args[number].value))
+        if not holding:
+            added[target.within] = arguments.with_more(tree, cst.Dict([]), plan.within, place=target.call)
+    made = arguments.with_more(tree, call.with_changes(args=args), added, place=target.call)
     return cst.ensure_type(made, cst.Call)
+
+
+def _with_entries(target: Target, plan: Plan, value: cst.BaseExpression) -> cst.BaseExpression:
+    """A dict with more entries, or the display that has them behind what stands for a dict."""
+    tree = target.at.tree
+    if isinstance(value, cst.Dict):
+        rest = arguments.without(value, [*plan.within, *plan.left_out])
+        return cst.ensure_type(arguments.with_more(tree, rest, plan.within, place=value), cst.Dict)
+    if constant(value) == (None,):
+        return cst.ensure_type(arguments.with_more(tree, cst.Dict([]), plan.within, place=target.call), cst.Dict)
+    return arguments.with_behind(tree, value, {**plan.left_out, **plan.within}, target.call)
 
 
 def _also_without(name: str, before: Edit | None) -> Edit:

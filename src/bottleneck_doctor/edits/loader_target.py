@@ -74,6 +74,8 @@ class Target:
     beneath: Expression | None = None
     members: Definition | None = None
     """What has the arguments as its parts, where no call has them."""
+    within: str = ""
+    """The argument of the call that is a dict of them; "" where each is one of its own."""
 
     def called(self, name: str) -> str:
         """What an argument of the DataLoader is called here."""
@@ -210,12 +212,12 @@ def _taken(at: Expression, call: cst.Call, follower: Follower) -> Target | None:
     # One may take a batch's size, and another one all else.
     taker, there_at, made = max(found, key=lambda each: len(each[0].names))
     otherwise = f"Set {{wanted}} where `{said(made.func)}(...)` makes its DataLoader: no argument of it sets {{name}}."
-    return Target(there_at, made, own=OwnNames(taker.names, otherwise))
+    return Target(there_at, made, own=OwnNames(taker.names, otherwise), within=taker.within)
 
 
 def _made_as(name: str, at: Expression, call: cst.Call, follower: Follower) -> tuple[Expression, cst.Call] | None:
-    """The call that makes an object of a class of this name, and where it is written; None where that is not known, or
-    there are several."""
+    """The call that makes an object of a class of this name, and where it is written: what this call is of or is given,
+    or else the only one of its file. None where that is not known, or there are several."""
     if last_name(call.func) == name:
         return at, call
     used = [call.func.value] if isinstance(call.func, cst.Attribute) else []
@@ -225,6 +227,9 @@ def _made_as(name: str, at: Expression, call: cst.Call, follower: Follower) -> t
         there = known.call if isinstance(known, Instance) else known
         if isinstance(there, Expression) and isinstance(there.node, cst.Call) and last_name(there.node.func) == name:
             made[there.path, there.line] = (there, there.node)
+    if not made:
+        alike = [each for each in at.tree.nodes(cst.Call) if last_name(each.func) == name]
+        return (at.at(alike[0]), alike[0]) if len(alike) == 1 else None
     return next(iter(made.values())) if len(made) == 1 else None
 
 

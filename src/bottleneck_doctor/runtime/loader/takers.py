@@ -18,6 +18,8 @@ NAMES = tuple(inspect.signature(dataloader.DataLoader.__init__).parameters)[2:]
 """What a loader is given beside its dataset."""
 _PREFIXES = {"skorch": "iterator_train__"}
 """Libraries whose classes take all arguments of their training loader behind a prefix."""
+_HOLDS_THEM = re.compile(r"(data_?)?loader_?(kwargs|args|params|options)|dl_kwargs")
+"""What a dict of them is called as an argument, as `dataloader_kwargs` of darts."""
 _PLAIN = (bool, int, float, str, type(None))
 _NOWHERE = 1000
 """The place of a parameter that is given by name only."""
@@ -38,7 +40,7 @@ def takers_of(frame: Optional[FrameType], loader: Any, given: Mapping[str, Any])
     try:
         values = {name: given[name] if name in given else getattr(loader, name, None) for name in NAMES}
         plain = {name: value for name, value in values.items() if isinstance(value, _PLAIN)}
-        return [*_by_call(within, plain, given), *_by_objects(within, plain, loader)]
+        return [*_by_call(within, plain, given), *_by_objects(within, plain, given, loader)]
     except Exception:  # Whatever attributes and sources of a library make of the question.
         return []
 
@@ -50,8 +52,13 @@ def _by_call(within: List[FrameType], values: Mapping[str, Any], given: Mapping[
         code, held = frame.f_code, frame.f_locals
         places = {name: at for name, at in _parameters(code).items() if name in values}
         taken = {name: at for name, at in places.items() if name in held and _same(held[name], values[name])}
+        holding = [name for name in _parameters(code) if name in held and _holds_them(name, held[name], given)]
+        if holding and "num_workers" not in taken:
+            return [_within("", holding[0], values)]
         if taken:
             return [_taker("", taken, _is_bound(code))]
+        if "num_workers" in places:
+            return []  # What it makes of its value is not known.
         if places or not code.co_flags & inspect.CO_VARKEYWORDS:
             return [Taker()]
         more = held.get(_named_rest(code))
@@ -62,7 +69,9 @@ def _by_call(within: List[FrameType], values: Mapping[str, Any], given: Mapping[
     return []
 
 
-def _by_objects(within: List[FrameType], values: Mapping[str, Any], loader: Any) -> List[Taker]:
+def _by_objects(
+    within: List[FrameType], values: Mapping[str, Any], given: Mapping[str, Any], loader: Any
+) -> List[Taker]:
     """Objects whose methods lead to the loader, by their classes."""
     made: List[Taker] = []
     seen = {id(loader)}
@@ -76,19 +85,33 @@ def _by_objects(within: List[FrameType], values: Mapping[str, Any], loader: Any)
         if prefix is not None:
             made.append(Taker(type(owner).__name__, {name: f"{prefix}{name}" for name in values}, _NOWHERE))
             continue
-        held = vars(owner)
+        held, known = vars(owner), _taken_by(type(owner))
         taken = {
             name: at
-            for name, at in _taken_by(type(owner)).items()
+            for name, at in known.items()
             if name in values and name in held and _same(held[name], values[name])
         }
-        if taken:
+        holding = [name for name in known if name in held and _holds_them(name, held[name], given)]
+        if holding and "num_workers" not in taken:
+            made.append(_within(type(owner).__name__, holding[0], values))
+        elif taken:
             made.append(_taker(type(owner).__name__, taken))
     return made
 
 
 def _taker(made: str, taken: Mapping[str, int], bound: int = 0) -> Taker:
     return Taker(made, {name: name for name in taken}, min(taken.values()) - bound)
+
+
+def _within(made: str, holding: str, values: Mapping[str, Any]) -> Taker:
+    return Taker(made, {name: name for name in values}, _NOWHERE, holding)
+
+
+def _holds_them(name: str, value: Any, given: Mapping[str, Any]) -> bool:
+    """Whether an argument of this name and value is a dict of what the loader was given, or stands for none."""
+    if _HOLDS_THEM.fullmatch(name) is None or not isinstance(value, (dict, type(None))):
+        return False
+    return all(key in given and given[key] is each for key, each in (value or {}).items())
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -46,11 +46,13 @@ class Site:
 class Taker:
     """What takes arguments of a loader that a library makes: the function that the user's line calls (`made` is ""), or
     a class, by its name. `names`: what it calls the DataLoader's arguments; none where the function refuses them all.
-    `before`: how many positional arguments may be given without any of these being among them."""
+    `before`: how many positional arguments may be given without any of these being among them. `within`: the argument
+    that is a dict of them, "" where each is one of its own."""
 
     made: str = ""
     names: Dict[str, str] = field(default_factory=dict)
     before: int = 0
+    within: str = ""
 
 
 @dataclass(frozen=True)
