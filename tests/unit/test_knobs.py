@@ -126,6 +126,7 @@ SPEAKING = {
     "render/curves.py": "an axis is called so",
     "runtime/found.py": "a field of what was found",
     "runtime/loader/attributes.py": "what the DataLoader's own attributes are called",
+    "runtime/loader/takers.py": "what the DataLoader's own arguments are called",
     "runtime/loader/shadow.py": "what the DataLoader's own attributes are called",
     "runtime/modes/loading.py": "a field of the report",
 }

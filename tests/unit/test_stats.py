@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from statistics import median, stdev
+from statistics import variance as exact
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ from scipy import stats as reference
 
 from bottleneck_doctor.statistics import distributions, speedups
 from bottleneck_doctor.statistics.speedups import Observation, SpeedupEstimate
-from bottleneck_doctor.statistics.spread import OF_PROCESSES, own_spread, typical
+from bottleneck_doctor.statistics.spread import OF_PROCESSES, own_spread, typical, variance
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 DEGREES = [0.3, 0.7, 1, 1.33, 2, 3.7, 10, 100, 1e4]
@@ -288,6 +289,14 @@ def test_two_sessions_claim_what_is_large(ratio: float, expected: str) -> None:
     table = {"x": [math.log(ratio) + 0.02, math.log(ratio) - 0.02]}
     estimate = speedups.estimate_all(observed(table))["x"]
     assert speedups.verdict(estimate, adjusted_p=min(1.0, 10 * estimate.p_value), floor=0.01) == expected
+
+
+@given(st.lists(st.floats(-30, 30), min_size=2, max_size=40))
+def test_a_variance_is_the_exact_one(values: list[float]) -> None:
+    assert variance(values) == pytest.approx(exact(values), rel=1e-9, abs=1e-24)
+    assert variance(values, 1.0) == pytest.approx(exact(values, 1.0), rel=1e-9)
+    with pytest.raises(ValueError, match="no variance"):
+        variance(values[:1])
 
 
 @pytest.mark.parametrize("typical_luck", [0.005, 0.03, 0.057, 0.08])

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from statistics import NormalDist, fmean, median
 from typing import Literal
 
@@ -85,6 +86,7 @@ class InterimLook:
     share: float
 
 
+@lru_cache(maxsize=1024)
 def interim_look_after(pairs: int, *, last: bool, fixed: bool = False) -> InterimLook | None:
     """The interim look to take after `pairs` pairs, or None if it is not time for one.
 

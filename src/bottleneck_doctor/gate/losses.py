@@ -20,12 +20,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 
 from bottleneck_doctor.documents.check import Losses, LossPoint, LossVerdict
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.statistics.distributions import student_t_quantile
 from bottleneck_doctor.statistics.scatter import scatter
+from bottleneck_doctor.statistics.spread import variance
 from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.check_words import SideWords
 
@@ -152,7 +153,8 @@ def _on_one_side(pairs: Sequence[_Pair]) -> bool:
     differences = [max(-LARGEST, min(LARGEST, pair.difference / (pair.level or 1.0))) for pair in pairs]
     if len(differences) < 2:
         return False
-    half = student_t_quantile(1 - PAIR_LEVEL, len(differences) - 1) * stdev(differences) / math.sqrt(len(differences))
+    error = math.sqrt(variance(differences) / len(differences))
+    half = student_t_quantile(1 - PAIR_LEVEL, len(differences) - 1) * error
     return abs(fmean(differences)) > half
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, variance
+from statistics import fmean
 
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.statistics import neighbours
+from bottleneck_doctor.statistics.spread import variance
 
 LEAST_ROUNDS = 2
 """Rounds that a pair needs at least to count: from one, nobody knows how far off it is."""

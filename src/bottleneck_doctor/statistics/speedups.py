@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, fmean, median, variance
+from statistics import NormalDist, fmean, median
 from typing import Literal
 
 from bottleneck_doctor.statistics.distributions import student_t_quantile, student_t_tail
@@ -27,6 +27,7 @@ from bottleneck_doctor.statistics.spread import (
     spread_of_difference,
     spreads,
     together,
+    variance,
     with_others,
 )
 

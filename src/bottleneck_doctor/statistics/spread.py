@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, median, variance
+from statistics import fmean, median
 
 from bottleneck_doctor.statistics.distributions import digamma, trigamma, trigamma_inverse
 
@@ -24,6 +24,15 @@ SMALLEST_POOL = 3
 
 Means = Mapping[str, Mapping[int, float]]
 """The mean log ratio of each setting in each session that has it."""
+
+
+def variance(values: Sequence[float], about: float | None = None) -> float:
+    """As `statistics.variance`, in a tenth of its time: that one computes with fractions, which logs of times need not.
+    `about`: their mean, where it is known. Raises `ValueError` for fewer than two."""
+    if len(values) < 2:
+        raise ValueError("one value has no variance")
+    mean = fmean(values) if about is None else about
+    return math.fsum((each - mean) ** 2 for each in values) / (len(values) - 1)
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, fmean, variance
+from statistics import NormalDist, fmean
 
 from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.baseline import aging
 from bottleneck_doctor.gate.decide import POWER, GateEstimate, InterimLook
 from bottleneck_doctor.statistics.distributions import student_t_quantile
 from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR
+from bottleneck_doctor.statistics.spread import variance
 
 LEAST_TIMES = 3
 """This many stored times are needed to estimate how much times differ."""

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import fmean, linear_regression, variance
+from statistics import fmean, linear_regression
 
 from bottleneck_doctor.statistics.distributions import student_t_quantile
+from bottleneck_doctor.statistics.spread import variance
 
 LEAST_TIMES = 5
 """Fewer times don't show whether they drift."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, variance
+from statistics import fmean
 
 from bottleneck_doctor.documents.check import (
     DATA_WAIT,
@@ -31,6 +31,7 @@ from bottleneck_doctor.gate.cause.culprits import grown
 from bottleneck_doctor.gate.limits import KINDS, MetricLimit
 from bottleneck_doctor.gate.metrics import LEAST_PHASE, Judging, Series
 from bottleneck_doctor.measure.side_pairs import SideSample
+from bottleneck_doctor.statistics.spread import variance
 from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.check_words import amount_text
 
