@@ -116,8 +116,8 @@ def test_what_takes_the_arguments_of_a_loader_that_a_library_makes(tmp_path: Pat
         program.close()
     assert found.loader_site == Site(str(script), len(trains.splitlines()))
     assert found.loader_takers == [
-        Taker("", {"batch_size": "batch_size"}, 1),
-        Taker("Trainer", {"num_workers": "num_workers"}, 1000),
+        Taker("", {"batch_size": "batch_size"}, {"batch_size": 1}),
+        Taker("Trainer", {"num_workers": "num_workers"}),
     ]
 
 

@@ -10,7 +10,7 @@ from tests.unit.diagnosable import FOUND
 
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.edits.advice import changes_for
-from bottleneck_doctor.runtime.wire.messages import Found, Site
+from bottleneck_doctor.runtime.wire.messages import Found, Site, Taker
 
 SCRIPT = """\
 import torch
@@ -303,6 +303,44 @@ def test_a_library_that_makes_lightning_s_trainer_is_to_hand_the_precision_on(fo
     assert (only.diff, only.unfinished, only.line) == ("", True, 3)
     assert 'it needs `precision="bf16-mixed"`' in only.note
     assert "`trainer_kwargs`" in only.note
+
+
+@pytest.mark.parametrize(
+    ("text", "taker", "edited"),
+    [
+        (
+            "import scvi\nmodel = scvi.model.SCVI(cells)\nmodel.train(max_epochs=200)\n",
+            Taker("", {"precision": "precision"}),
+            '+model.train(max_epochs=200, precision="bf16-mixed")',
+        ),
+        (
+            "from darts.models import NBEATSModel\nmodel = NBEATSModel(24, 12)\nmodel.fit(series)\n",
+            Taker("NBEATSModel", {"precision": "precision"}, within="pl_trainer_kwargs"),
+            '+model = NBEATSModel(24, 12, pl_trainer_kwargs={"precision": "bf16-mixed"})',
+        ),
+        (
+            'model = NBEATSModel(24, pl_trainer_kwargs={"accelerator": "cpu"})\n\nmodel.fit(series)\n',
+            Taker("NBEATSModel", {"precision": "precision"}, within="pl_trainer_kwargs"),
+            '+model = NBEATSModel(24, pl_trainer_kwargs={"accelerator": "cpu", "precision": "bf16-mixed"})',
+        ),
+        (
+            "forecast = NeuralForecast(models=[NHITS(h=12)], freq=1)\n\nforecast.fit(df=df)\n",
+            Taker("NHITS", {"precision": "precision"}),
+            '+forecast = NeuralForecast(models=[NHITS(h=12, precision="bf16-mixed")], freq=1)',
+        ),
+    ],
+    ids=["scvi-tools", "darts", "darts, with more", "neuralforecast"],
+)
+def test_what_takes_the_trainer_s_arguments_gets_the_precision(
+    found: Found, tmp_path: Path, text: str, taker: Taker, edited: str
+) -> None:
+    script = tmp_path / "fit.py"
+    script.write_text(text)
+    here = Site(str(script), 3)
+    seen = replace(found, forward_site=here, backward_site=here, trainer="lightning", trainer_takers=[taker])
+    (only,) = changes_for({"autocast": "bfloat16"}, seen)
+    assert edited in only.diff
+    assert (only.note, only.unfinished) == ("", False)
 
 
 HANDED = """\

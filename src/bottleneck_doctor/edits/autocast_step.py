@@ -9,7 +9,7 @@ from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.autocast_region import set_region
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.fastai_loaders import LIBRARY
-from bottleneck_doctor.edits.lightning_precision import by_hand, set_precision
+from bottleneck_doctor.edits.lightning_precision import by_hand, set_precision, set_through
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.step import Change, Outcome, Step, files, first_of
 from bottleneck_doctor.runtime.wire.messages import Found, Site
@@ -43,6 +43,7 @@ def autocast_step(dtype: str, found: Found, running: Running) -> Step | None:
 
         def by_trainer(drafts: Drafts) -> Outcome:
             told = set_precision(drafts, files(found), dtype, running)
+            told = told or set_through(drafts, lines, dtype, running, found.trainer_takers)
             return Outcome(told or [Told(forward.file, forward.line, said)])
 
         def change(site: Site) -> Change:

@@ -6,10 +6,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import libcst as cst
+
 from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.loader_call import set_in
+from bottleneck_doctor.edits.loader_target import Target, taken
 from bottleneck_doctor.edits.named_call import set_named
+from bottleneck_doctor.edits.origin.definition import Expression
+from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.knobs import Argument
+from bottleneck_doctor.runtime.wire.messages import Site, Taker
 
 PRECISIONS = {"bfloat16": "bf16-mixed", "float16": "16-mixed"}
 _IMPORTED = re.compile(r"^\s*(?:import|from)\s+(?:lightning|pytorch_lightning)\b", re.MULTILINE)
@@ -26,6 +33,29 @@ def set_precision(drafts: Drafts, files: Sequence[str], dtype: str, running: Run
             told = set_named(drafts, file, _precision(precision), running)
             if told:
                 return told
+    return []
+
+
+def set_through(
+    drafts: Drafts, lines: Sequence[Site], dtype: str, running: Running, takers: Sequence[Taker]
+) -> list[Told]:
+    """The same where a library makes the trainer, in the call that was seen to take its arguments. `lines`: of the
+    user's, that lead to the model."""
+    precision = PRECISIONS.get(dtype.removeprefix("torch."), "")
+    for site in lines if precision and takers else ():
+
+        def found(follower: Follower, site: Site = site) -> Target | None:
+            tree = follower.tree(site.file)
+            line = drafts.line(site.file, site.line)
+            there = [] if tree is None else [each for each in tree.nodes(cst.Call) if tree.covers(each, line)]
+            outermost = next((each for each in there if tree is not None and tree.lines(each)[0] == line), None)
+            if tree is None or outermost is None:
+                return None
+            return taken(Expression(site.file, tree, outermost), outermost, takers, follower)
+
+        told = set_in(drafts, found, lambda: Follower(drafts, running), {"precision": precision}, {})
+        if told:
+            return told
     return []
 
 

@@ -190,7 +190,7 @@ def _handed_on(at: Expression, call: cst.Call, follower: Follower) -> Target | U
     if len(training) == 1:
         return training[0]
     unclear = Unclear(at.path, at.line, f"Set {{wanted}} where `{said(call.func)}(...)` makes its DataLoader.")
-    return _trained(at, call, follower) or _taken(at, call, follower) or unclear
+    return _trained(at, call, follower) or taken(at, call, follower.running.takers or (), follower) or unclear
 
 
 def _refuses(follower: Follower) -> bool:
@@ -199,18 +199,20 @@ def _refuses(follower: Follower) -> bool:
     return any(not each.made and not each.names for each in follower.running.takers or ())
 
 
-def _taken(at: Expression, call: cst.Call, follower: Follower) -> Target | None:
-    """The call that was seen to take arguments of the loader that a library makes: this one, or the one that makes an
-    object which it is called of, or which it is given."""
+def taken(at: Expression, call: cst.Call, takers: Sequence[Taker], follower: Follower) -> Target | None:
+    """The call that was seen to take arguments of what a library makes, as of a loader: this one, or the one that makes
+    an object which it is called of, or which it is given."""
     found: list[tuple[Taker, Expression, cst.Call]] = []
-    for taker in follower.running.takers or ():
+    wanted = set(follower.running.own)
+    for taker in takers:
         there = (at, call) if not taker.made else _made_as(taker.made, at, call, follower)
-        if there is not None and _leaves_out(there[1], taker):
-            found.append((taker, *there))
+        names = {} if there is None else _left(taker, there[1])
+        if there is not None and names:
+            found.append((replace(taker, names=names), *there))
     if not found:
         return None
     # One may take a batch's size, and another one all else.
-    taker, there_at, made = max(found, key=lambda each: len(each[0].names))
+    taker, there_at, made = max(found, key=lambda each: len(wanted & set(each[0].names)))
     otherwise = f"Set {{wanted}} where `{said(made.func)}(...)` makes its DataLoader: no argument of it sets {{name}}."
     return Target(there_at, made, own=OwnNames(taker.names, otherwise), within=taker.within)
 
@@ -233,10 +235,11 @@ def _made_as(name: str, at: Expression, call: cst.Call, follower: Follower) -> t
     return next(iter(made.values())) if len(made) == 1 else None
 
 
-def _leaves_out(call: cst.Call, taker: Taker) -> bool:
-    """Whether none of these arguments may be among the positional ones of a call."""
+def _left(taker: Taker, call: cst.Call) -> dict[str, str]:
+    """What a call can be given by name: none that may be among its positional arguments."""
     by_place = [each for each in call.args if each.keyword is None and each.star != "**"]
-    return bool(taker.names) and len(by_place) <= taker.before and not any(each.star for each in by_place)
+    given = 1000 if any(each.star for each in by_place) else len(by_place)
+    return {name: called for name, called in taker.names.items() if taker.places.get(name, given) >= given}
 
 
 def _class_or_partial(at: Expression, call: cst.Call, follower: Follower) -> Target | None:

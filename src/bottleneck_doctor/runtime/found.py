@@ -26,11 +26,12 @@ from .loop.extent import UNKNOWN, Extent, extent_of
 from .loop.ladder import Loop
 from .loop.model_methods import called_methods
 from .loop.steps import Steps
+from .loop.trainers import lightning_takers
 from .process.originals import get_frame, now, process_started, wall_clock
 from .process.rank_place import place, ranks_here
 from .process.suitability import usable_cpus, workers_unsafe
 from .wire.expected import likeness
-from .wire.messages import Found
+from .wire.messages import Found, Taker
 
 
 def device_of(steps: Steps) -> str:
@@ -90,6 +91,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
         run_steps=extent.steps,
         run_may_end_sooner=extent.may_end_sooner,
         trainer=extent.trainer,
+        trainer_takers=_trainer_takers() if extent.trainer == "lightning" else [],
     )
     if record is None:
         return Found(
@@ -160,6 +162,13 @@ def _extent(taken: int) -> Extent:
     finally:
         if collects:
             gc.enable()
+
+
+def _trainer_takers() -> List[Taker]:
+    try:
+        return lightning_takers(get_frame(1))
+    except Exception:  # Whatever the attributes of a library's classes make of the question.
+        return []
 
 
 def _start_method(loader: Any) -> str:

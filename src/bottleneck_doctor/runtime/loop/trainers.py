@@ -1,14 +1,22 @@
-"""How long the trainers of other libraries will go on: they know it, and keep it in their own attributes."""
+"""How long the trainers of other libraries will go on: they know it, and keep it in their own attributes. And what
+takes the arguments of one that a library makes."""
 
 from __future__ import annotations
 
+import re
 from types import FrameType
-from typing import Any, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
+from ..wire.messages import Taker
 from .known_values import NotTold, known_names
+from .signatures import library_frames, named_rest, owner_of, parameters, taken_by
 
 Length = Tuple[Optional[int], Optional[int], bool]
 """Epochs, batches, and whether a callback may end training sooner; None is unknown."""
+_OF_TRAINER = re.compile(r"(pl_|lightning_)?trainer_(kwargs|args|params|config)")
+"""What other libraries call arguments that they hand to Lightning's trainer: a dict of them, or all that they have no
+names for."""
+_LIGHTNING = ("lightning.", "pytorch_lightning.")
 
 
 def of_trainer(frame: Optional[FrameType]) -> Optional[Tuple[Length, str]]:
@@ -27,6 +35,29 @@ def of_trainer(frame: Optional[FrameType]) -> Optional[Tuple[Length, str]]:
                     return _lightning(owner), "lightning"
         frame = frame.f_back
     return None
+
+
+def lightning_takers(frame: Optional[FrameType]) -> List[Taker]:
+    """What takes arguments of Lightning's trainer, which a library has called: the function that the user's line calls,
+    and the classes of objects that lead to the trainer."""
+    made: List[Taker] = []
+    for number, each in enumerate(library_frames(frame)):
+        owner = owner_of(each)
+        if type(owner).__module__.startswith(_LIGHTNING):
+            break
+        if number == 0:
+            made += _taker("", list(parameters(each.f_code)), [named_rest(each.f_code)])
+        if owner is not None:
+            taken = taken_by(type(owner))
+            made += _taker(type(owner).__name__, list(taken.places), taken.rests)
+    return list({each.made: each for each in made}.values())
+
+
+def _taker(made: str, names: List[str], rests: List[str]) -> List[Taker]:
+    if any(_OF_TRAINER.fullmatch(each) for each in rests):
+        return [Taker(made, {"precision": "precision"})]
+    holding = [name for name in names if _OF_TRAINER.fullmatch(name)]
+    return [Taker(made, {"precision": "precision"}, within=holding[0])] if holding else []
 
 
 def _owner(frame: FrameType) -> Any:

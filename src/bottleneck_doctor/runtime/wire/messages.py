@@ -46,12 +46,12 @@ class Site:
 class Taker:
     """What takes arguments of a loader that a library makes: the function that the user's line calls (`made` is ""), or
     a class, by its name. `names`: what it calls the DataLoader's arguments; none where the function refuses them all.
-    `before`: how many positional arguments may be given without any of these being among them. `within`: the argument
+    `places`: which of its positional arguments those are, counted from 0, that can be given so. `within`: the argument
     that is a dict of them, "" where each is one of its own."""
 
     made: str = ""
     names: Dict[str, str] = field(default_factory=dict)
-    before: int = 0
+    places: Dict[str, int] = field(default_factory=dict)
     within: str = ""
 
 
@@ -135,6 +135,8 @@ class Found:
     run_may_end_sooner: bool = False
     trainer: str = ""
     """Whose trainer runs the loop, `lightning` or `transformers`; "" where it is none of these, or not known."""
+    trainer_takers: List[Taker] = field(default_factory=list)
+    """What takes arguments of Lightning's trainer if a library makes it."""
 
     @property
     def of_closure(self) -> bool:
@@ -318,8 +320,9 @@ def decode(line: bytes) -> Any:
                 if body.get(name) is not None:
                     body[name] = Site(**body[name])
             body["forward_path"] = [Site(**each) for each in body.get("forward_path", ())]
-            if body.get("loader_takers") is not None:
-                body["loader_takers"] = [Taker(**each) for each in body["loader_takers"]]
+            for name in ("loader_takers", "trainer_takers"):
+                if body.get(name) is not None:
+                    body[name] = [Taker(**each) for each in body[name]]
         message = kind(**body)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ProtocolError(f"{type(error).__name__}: {error}") from error
