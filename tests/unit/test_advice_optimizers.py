@@ -259,3 +259,52 @@ def test_two_calls_of_a_line_that_gets_too_long(script: Path) -> None:
     calls = ", ".join(f"torch.optim.AdamW({each}, lr=0.1)" for each in names)
     change = seen_in(script, f"one, other = {calls}\n", calls=[["AdamW", making, 1]])
     assert change.diff.count("fused=True") >= 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "taker"),
+    [
+        (
+            "model = TabNet(verbose=0)",
+            'model = TabNet(verbose=0, optimizer_params={"lr": 0.02, "fused": True})',
+            {"within": "optimizer_params", "holds": {"lr": 0.02, "foreach": True}},
+        ),
+        (
+            "model = TabNet(optimizer_params=dict(lr=0.1))",
+            'model = TabNet(optimizer_params={**dict(lr=0.1), "foreach": None, "fused": True})',
+            {"within": "optimizer_params", "holds": {"lr": 0.1}},
+        ),
+        (
+            'model = TabNet(optimizer_params={"lr": 0.1, "foreach": True})',
+            'model = TabNet(optimizer_params={"lr": 0.1, "fused": True})',
+            {"within": "optimizer_params", "holds": {"lr": 0.1, "foreach": True}},
+        ),
+        (
+            "model = TabNet(None)",
+            "model = TabNet(None, optimizer__fused=True)",
+            {"names": {"fused": "optimizer__fused", "foreach": "optimizer__foreach"}},
+        ),
+    ],
+)
+def test_a_library_that_makes_it_is_given_its_arguments(
+    before: str, after: str, taker: dict[str, object], script: Path
+) -> None:
+    script.write_text(f"{before}\nmodel.fit(rows)\n")
+    names = {"fused": "fused", "foreach": "foreach"}
+    told = {
+        "calls": [],
+        "through": [["tabnet", str(script), 2]],
+        "takers": [{"made": "TabNet", "names": names, **taker}],
+    }
+    place = Site(file=str(script), line=2)
+    found = replace(
+        FOUND,
+        device="cpu",
+        loader_site=None,
+        forward_site=place,
+        backward_site=None,
+        facts={"fused_optimizer": told},
+    )
+    (change,) = changes_for(FUSED, found)
+    assert f"+{after}\n" in change.diff
+    assert not change.unfinished

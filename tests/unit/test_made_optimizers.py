@@ -97,6 +97,54 @@ def test_a_library_that_makes_it_is_named(tmp_path: Path, steps: Steps) -> None:
     assert _made_optimizers.told(steps) == {"calls": [], "through": [["making", HERE, line]]}
 
 
+MODELS = """
+import torch
+
+class Model:
+    def __init__(self, optimizer_params=None, **kwargs):
+        self.optimizer_params = dict(lr=0.02) if optimizer_params is None else optimizer_params
+
+    def fit(self, params):
+        return torch.optim.Adam(params, **self.optimizer_params)
+
+class Deaf(Model):
+    def fit(self, params):
+        return torch.optim.Adam(params, lr=0.5)
+"""
+
+
+def module(name: str) -> dict[str, Any]:
+    made: dict[str, Any] = {"__name__": name}
+    exec(compile(MODELS, f"/lib/site-packages/{name}.py", "exec"), made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "within", "holds", "called"),
+    [
+        ("pytorch_tabnet", "Model", "optimizer_params", {"lr": 0.02}, "fused"),
+        ("darts.models", "Deaf", "optimizer_kwargs", {}, "fused"),
+        ("skorch.net", "Model", "", {}, "optimizer__fused"),
+    ],
+)
+def test_what_takes_its_arguments_in_a_library_is_told(
+    steps: Steps, name: str, kind: str, within: str, holds: dict[str, Any], called: str
+) -> None:
+    steps.optimizers = [module(name)[kind]().fit(weights())]
+    told = _made_optimizers.told(steps)
+    assert told is not None
+    (taker,) = told["takers"]
+    assert (taker["made"], taker["within"], taker["holds"]) == (kind, within, holds)
+    assert taker["names"]["fused"] == called
+
+
+def test_a_library_that_takes_no_notice_of_its_arguments_is_not_told(steps: Steps) -> None:
+    steps.optimizers = [module("pytorch_tabnet")["Deaf"]().fit(weights())]
+    told = _made_optimizers.told(steps)
+    assert told is not None
+    assert "takers" not in told
+
+
 def test_an_optimizer_that_was_made_before_is_not_known() -> None:
     made = torch.optim.SGD(weights(), lr=0.1)
     steps = Steps()

@@ -251,7 +251,9 @@ def _with_arguments(target: Target, plan: Plan, call: cst.CSTNode) -> cst.Call:
         for number in holding:
             args[number] = args[number].with_changes(value=_with_entries(target, plan, target.call.args[number].value))
         if not holding:
-            added[target.within] = arguments.with_more(tree, cst.Dict([]), plan.within, place=target.call)
+            kept = {name: value for name, value in target.holds.items() if name not in plan.left_out}
+            entries = {**kept, **plan.within}
+            added[target.within] = arguments.with_more(tree, cst.Dict([]), entries, place=target.call)
     made = arguments.with_more(tree, call.with_changes(args=args), added, place=target.call)
     return cst.ensure_type(made, cst.Call)
 

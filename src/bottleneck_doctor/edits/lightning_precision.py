@@ -6,13 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import libcst as cst
-
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.loader_call import set_in
-from bottleneck_doctor.edits.loader_target import Target, taken
+from bottleneck_doctor.edits.loader_target import Target, taken_on
 from bottleneck_doctor.edits.named_call import set_named
-from bottleneck_doctor.edits.origin.definition import Expression
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.knobs import Argument
@@ -45,13 +42,7 @@ def set_through(
     for site in lines if precision and takers else ():
 
         def found(follower: Follower, site: Site = site) -> Target | None:
-            tree = follower.tree(site.file)
-            line = drafts.line(site.file, site.line)
-            there = [] if tree is None else [each for each in tree.nodes(cst.Call) if tree.covers(each, line)]
-            outermost = next((each for each in there if tree is not None and tree.lines(each)[0] == line), None)
-            if tree is None or outermost is None:
-                return None
-            return taken(Expression(site.file, tree, outermost), outermost, takers, follower)
+            return taken_on(site.file, drafts.line(site.file, site.line), takers, follower)
 
         told = set_in(drafts, found, lambda: Follower(drafts, running), {"precision": precision}, {})
         if told:

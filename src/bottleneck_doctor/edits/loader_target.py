@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
@@ -76,6 +76,8 @@ class Target:
     """What has the arguments as its parts, where no call has them."""
     within: str = ""
     """The argument of the call that is a dict of them; "" where each is one of its own."""
+    holds: Mapping[str, object] = field(default_factory=dict)
+    """What that has in it where the call does not give it."""
 
     def called(self, name: str) -> str:
         """What an argument of the DataLoader is called here."""
@@ -199,6 +201,16 @@ def _refuses(follower: Follower) -> bool:
     return any(not each.made and not each.names for each in follower.running.takers or ())
 
 
+def taken_on(path: str, line: int, takers: Sequence[Taker], follower: Follower) -> Target | None:
+    """The same for the outermost call that begins on a line."""
+    tree = follower.tree(path)
+    there = [] if tree is None else [each for each in tree.nodes(cst.Call) if tree.covers(each, line)]
+    outermost = next((each for each in there if tree is not None and tree.lines(each)[0] == line), None)
+    if tree is None or outermost is None:
+        return None
+    return taken(Expression(path, tree, outermost), outermost, takers, follower)
+
+
 def taken(at: Expression, call: cst.Call, takers: Sequence[Taker], follower: Follower) -> Target | None:
     """The call that was seen to take arguments of what a library makes, as of a loader: this one, or the one that makes
     an object which it is called of, or which it is given."""
@@ -214,7 +226,7 @@ def taken(at: Expression, call: cst.Call, takers: Sequence[Taker], follower: Fol
     # One may take a batch's size, and another one all else.
     taker, there_at, made = max(found, key=lambda each: len(wanted & set(each[0].names)))
     otherwise = f"Set {{wanted}} where `{said(made.func)}(...)` makes its DataLoader: no argument of it sets {{name}}."
-    return Target(there_at, made, own=OwnNames(taker.names, otherwise), within=taker.within)
+    return Target(there_at, made, own=OwnNames(taker.names, otherwise), within=taker.within, holds=taker.holds)
 
 
 def _made_as(name: str, at: Expression, call: cst.Call, follower: Follower) -> tuple[Expression, cst.Call] | None:

@@ -11,12 +11,13 @@ import libcst as cst
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, OneFile, Told
 from bottleneck_doctor.edits.loader_call import as_text, set_in
-from bottleneck_doctor.edits.loader_target import Target
+from bottleneck_doctor.edits.loader_target import Target, taken_on
 from bottleneck_doctor.edits.origin.definition import Expression
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.tree import SourceTree, last_name
 from bottleneck_doctor.knobs import Argument, Made
+from bottleneck_doctor.runtime.wire.messages import Site, Taker
 
 _HANDING_ON = {"hydra": "instantiate"}
 """Libraries with a function that makes an object of the class which its settings name, and hands that class the
@@ -53,7 +54,21 @@ def set_seen(drafts: Drafts, edit: Argument, seen: Made, running: Running | None
     for library, site in seen.through:
         line, name = drafts.line(site.file, site.line), _HANDING_ON.get(library, "")
         told += _set(drafts, site.file, edit, running, partial(_named_on, line=line, name=name))
+        told = told or _through(drafts, edit, seen.takers, site, running)
     return told
+
+
+def _through(
+    drafts: Drafts, edit: Argument, takers: Sequence[Taker], site: Site, running: Running | None
+) -> list[Told]:
+    """Give the call that takes the arguments of what a library makes; nothing is told where none does, or not all."""
+    if not edit.given or not all(name in each.names for each in takers for name, _ in edit.given):
+        return []
+
+    def target(follower: Follower) -> Target | None:
+        return taken_on(site.file, drafts.line(site.file, site.line), takers, follower)
+
+    return set_in(drafts, target, lambda: Follower(drafts, running), dict(edit.given), edit.without)
 
 
 def where_made(drafts: Drafts, edit: Argument, seen: Made) -> list[Told]:

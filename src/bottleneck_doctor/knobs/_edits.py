@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bottleneck_doctor.documents.report import SettingValue
-from bottleneck_doctor.runtime.wire.messages import Found, Site
+from bottleneck_doctor.runtime.wire.messages import Found, Site, Taker
 
 
 def _nothing(value: SettingValue) -> Mapping[str, object]:
@@ -274,6 +274,8 @@ class Made:
 
     calls: Sequence[tuple[str, Site]] = ()
     through: Sequence[tuple[str, Site]] = ()
+    takers: Sequence[Taker] = ()
+    """What takes its arguments where a library makes it."""
 
 
 def _seen_nowhere(found: Found) -> Made:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from bottleneck_doctor.documents.report import Preparation, SettingValue
 from bottleneck_doctor.knobs._edits import Edit, Made
-from bottleneck_doctor.runtime.wire.messages import Found, Site
+from bottleneck_doctor.runtime.wire.messages import Found, Site, Taker
 
 Layer = Literal["loader", "process", "session"]
 """Where a knob acts: on how batches are made, on the process that trains, or on a process that starts with it."""
@@ -118,7 +118,15 @@ def set_by_a_library(name: str) -> Callable[[Found], Site | None]:
 
 def told_made(name: str) -> Callable[[Found], Made]:
     """Where the guest saw what the knob of this name changes being made."""
-    return lambda found: Made(told_calls(found, name), told_calls(found, name, "through"))
+    return lambda found: Made(told_calls(found, name), told_calls(found, name, "through"), _told_takers(found, name))
+
+
+def _told_takers(found: Found, name: str) -> list[Taker]:
+    takers = (told(found, name) or {}).get("takers")
+    try:
+        return [Taker(**each) for each in takers] if isinstance(takers, list) else []
+    except TypeError:  # No guest of this version.
+        return []
 
 
 def place_told(found: Found, name: str, what: str) -> Site | None:

@@ -3,22 +3,34 @@ it, or a library makes the optimizer of a file of settings."""
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import weakref
+from dataclasses import asdict
 from types import FrameType
 from typing import Any, Dict, List, MutableMapping, Optional, Tuple
 
 import torch
 
+from ..loop.signatures import all_given, library_frames, owner_of, taken_by
 from ..loop.steps import Steps
 from ..process.originals import get_frame
 from ..process.patches import Patches
 from ..process.user_code import OWN_FOLDER, is_users_file
+from ..wire.messages import Taker
 
 _NAME = "made_optimizers"
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__))
-_Place = Tuple[str, int, str]
-"""A file of the user's, a line of it, and the library that the line calls; "" where it calls the class itself."""
+_HOLDS_THEM = re.compile(r"optim(izer)?_(kwargs|args|params|options|config)")
+"""What a dict of an optimizer's arguments is called as an argument, as `optimizer_params` of pytorch-tabnet."""
+_PREFIXES = {"skorch": "optimizer__"}
+"""Libraries whose classes take an optimizer's arguments behind a prefix."""
+_DICTS = {"darts": "optimizer_kwargs"}
+"""Libraries whose classes hand a dict of them on to a module of their own."""
+_Place = Tuple[str, int, str, List[Taker]]
+"""A file of the user's, a line of it, the library that the line calls, "" where it calls the class itself, and what
+takes the optimizer's arguments there."""
 
 
 def watch(steps: Steps) -> None:
@@ -33,7 +45,7 @@ def watch(steps: Steps) -> None:
         def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
             original(optimizer, *args, **kwargs)
             try:
-                place = _place(get_frame(1))
+                place = _place(get_frame(1), optimizer)
                 if place is not None:
                     places[optimizer] = place
             except Exception:
@@ -47,29 +59,57 @@ def watch(steps: Steps) -> None:
 def told(steps: Steps) -> Optional[Dict[str, Any]]:
     """What a knob of optimizers tells. `calls`: the class of each optimizer of the loop, with the file and the line of
     the call that makes it. `through`: the same of those that a library makes, with its name and the line that calls it.
-    None where nothing was seen."""
+    `takers`: what takes their arguments there. None where nothing was seen."""
     places, patches = steps.noted.get(_NAME) or ({}, Patches())
     patches.take_off()
-    seen: Dict[str, List[List[Any]]] = {"calls": [], "through": []}
+    seen: Dict[str, List[Any]] = {"calls": [], "through": []}
     for optimizer in steps.optimizers:
         place: Optional[_Place] = places.get(optimizer)
         if place is None:
             continue
-        file, line, library = place
+        file, line, library, takers = place
         kept = seen["through" if library else "calls"]
         entry = [library or type(optimizer).__name__, os.path.abspath(file), line]
         if entry not in kept:
             kept.append(entry)
+            if takers:
+                seen.setdefault("takers", []).extend(asdict(each) for each in takers)
     return seen if any(seen.values()) else None
 
 
-def _place(frame: Optional[FrameType]) -> Optional[_Place]:
+def _takers(frame: Optional[FrameType], optimizer: Any) -> List[Taker]:
+    """The classes of objects that lead to an optimizer and take its arguments. A dict of them has to be a part of what
+    the optimizer was given: some libraries take no notice of theirs."""
+    names = list(inspect.signature(type(optimizer).__init__).parameters)[2:]
+    made: Dict[str, Taker] = {}
+    for each in library_frames(frame):
+        owner = owner_of(each)
+        kind = type(owner)
+        if owner is None or kind.__name__ in made:
+            continue
+        libraries = [above.__module__.partition(".")[0] for above in kind.__mro__]
+        prefix = next((_PREFIXES[name] for name in libraries if name in _PREFIXES), None)
+        held = next((_DICTS[name] for name in libraries if name in _DICTS), None)
+        taken = taken_by(kind)
+        given = {name: vars(owner).get(name) for name in taken.places if _HOLDS_THEM.fullmatch(name)}
+        holding = [name for name, value in given.items() if value and type(value) is dict]
+        if prefix is not None:
+            made[kind.__name__] = Taker(kind.__name__, {name: f"{prefix}{name}" for name in names})
+        elif held is not None and taken.rests:
+            made[kind.__name__] = Taker(kind.__name__, {name: name for name in names}, within=held)
+        elif holding and all_given(given[holding[0]] or {}, optimizer.defaults):
+            same = {name: name for name in names}
+            made[kind.__name__] = Taker(kind.__name__, same, within=holding[0], holds=given[holding[0]] or {})
+    return list(made.values())
+
+
+def _place(frame: Optional[FrameType], optimizer: Any) -> Optional[_Place]:
     """Where the user's code calls what makes an optimizer, which `frame` belongs to."""
-    library = ""
+    library, inner = "", frame
     while frame is not None:
         file = frame.f_code.co_filename
         if is_users_file(file):
-            return file, frame.f_lineno, library
+            return file, frame.f_lineno, library, _takers(inner, optimizer) if library else []
         # The first library behind torch and Python's own files is the one that makes it.
         module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if not library and "-packages" + os.sep in file and not file.startswith((_TORCH_FOLDER, OWN_FOLDER)):

@@ -12,7 +12,9 @@ from typing import Any, Dict, List, Mapping, Optional
 import torch.utils.data.dataloader as dataloader
 
 from ..loop.signatures import (
+    PLAIN,
     Places,
+    all_given,
     given_to,
     library_frames,
     looked_up,
@@ -30,7 +32,6 @@ _PREFIXES = {"skorch": "iterator_train__"}
 """Libraries whose classes take all arguments of their training loader behind a prefix."""
 _HOLDS_THEM = re.compile(r"(data_?)?loader_?(kwargs|args|params|options)|dl_kwargs")
 """What a dict of them is called as an argument, as `dataloader_kwargs` of darts."""
-_PLAIN = (bool, int, float, str, type(None))
 
 _names_by_class: Dict[type, Places] = {}
 
@@ -43,7 +44,7 @@ def takers_of(frame: Optional[FrameType], loader: Any, given: Mapping[str, Any])
         return None
     try:
         values = {name: given[name] if name in given else getattr(loader, name, None) for name in NAMES}
-        plain = {name: value for name, value in values.items() if isinstance(value, _PLAIN)}
+        plain = {name: value for name, value in values.items() if isinstance(value, PLAIN)}
         return [*_by_call(within, plain, given), *_by_objects(within, plain, given, loader)]
     except Exception:  # Whatever attributes and sources of a library make of the question.
         return []
@@ -60,7 +61,7 @@ def _by_call(within: List[FrameType], values: Mapping[str, Any], given: Mapping[
         taken = {name: at for name, at in places.items() if _same(held[name], values[name])}
         holding = [name for name in parameters(code) if _holds_them(name, held[name], given)]
         if holding and "num_workers" not in taken:
-            return [_within("", holding[0], values)]
+            return [_within("", holding[0], held[holding[0]], values)]
         if taken:
             return [_taker("", taken)]
         if "num_workers" in places:
@@ -101,7 +102,7 @@ def _by_objects(
         taken = {name: at for name, at in known.items() if name in values and _same(held[name], values[name])}
         holding = [name for name in known if _holds_them(name, held[name], given)]
         if holding and "num_workers" not in taken:
-            made.append(_within(kind.__name__, holding[0], values))
+            made.append(_within(kind.__name__, holding[0], held[holding[0]], values))
         elif taken:
             made.append(_taker(kind.__name__, taken))
     return made
@@ -112,15 +113,15 @@ def _taker(made: str, taken: Places) -> Taker:
     return Taker(made, {name: name for name in taken}, places)
 
 
-def _within(made: str, holding: str, values: Mapping[str, Any]) -> Taker:
-    return Taker(made, {name: name for name in values}, within=holding)
+def _within(made: str, holding: str, held: Optional[Dict[str, Any]], values: Mapping[str, Any]) -> Taker:
+    return Taker(made, {name: name for name in values}, within=holding, holds=dict(held or {}))
 
 
 def _holds_them(name: str, value: Any, given: Mapping[str, Any]) -> bool:
     """Whether an argument of this name and value is a dict of what the loader was given, or stands for none."""
-    if _HOLDS_THEM.fullmatch(name) is None or not isinstance(value, (dict, type(None))):
+    if _HOLDS_THEM.fullmatch(name) is None:
         return False
-    return all(key in given and given[key] is each for key, each in (value or {}).items())
+    return value is None or (isinstance(value, dict) and all_given(value, given))
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import re
 from types import CodeType, FrameType
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from ..process.user_code import is_users_file
 from .known_values import NotTold, known_names
@@ -14,6 +14,10 @@ from .known_values import NotTold, known_names
 Places = Dict[str, Optional[int]]
 """What is taken by name, and which positional arguments these are; None for one that is given by name only. Objects
 whose methods take them are not counted."""
+
+
+PLAIN = (bool, int, float, str, type(None))
+"""What can be told over the wire, and written into a program."""
 
 
 class Taken(NamedTuple):
@@ -101,6 +105,14 @@ def _look_up(owner: type) -> Taken:
         taken.rests.append(rest)
         taken.within.append(kind)
     return taken
+
+
+def all_given(some: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    """Whether all of these are plain values and among what was given."""
+    return all(
+        isinstance(value, PLAIN) and name in given and type(given[name]) is type(value) and given[name] == value
+        for name, value in some.items()
+    )
 
 
 def looked_up(owner: type) -> List[str]:

@@ -47,12 +47,13 @@ class Taker:
     """What takes arguments of a loader that a library makes: the function that the user's line calls (`made` is ""), or
     a class, by its name. `names`: what it calls the DataLoader's arguments; none where the function refuses them all.
     `places`: which of its positional arguments those are, counted from 0, that can be given so. `within`: the argument
-    that is a dict of them, "" where each is one of its own."""
+    that is a dict of them, "" where each is one of its own; `holds`: what is in it where the call does not give it."""
 
     made: str = ""
     names: Dict[str, str] = field(default_factory=dict)
     places: Dict[str, int] = field(default_factory=dict)
     within: str = ""
+    holds: Dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
