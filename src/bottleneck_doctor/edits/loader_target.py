@@ -202,7 +202,7 @@ def _refuses(follower: Follower) -> bool:
 
 
 def taken_on(path: str, line: int, takers: Sequence[Taker], follower: Follower) -> Target | None:
-    """The same for the outermost call that begins on a line."""
+    """As `taken`, for the outermost call that begins on a line."""
     tree = follower.tree(path)
     there = [] if tree is None else [each for each in tree.nodes(cst.Call) if tree.covers(each, line)]
     outermost = next((each for each in there if tree is not None and tree.lines(each)[0] == line), None)

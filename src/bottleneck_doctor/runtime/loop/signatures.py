@@ -14,8 +14,6 @@ from .known_values import NotTold, known_names
 Places = Dict[str, Optional[int]]
 """What is taken by name, and which positional arguments these are; None for one that is given by name only. Objects
 whose methods take them are not counted."""
-
-
 PLAIN = (bool, int, float, str, type(None))
 """What can be told over the wire, and written into a program."""
 
