@@ -26,7 +26,7 @@ def direct_call_change(source: str, calls: Sequence[tuple[str, int]], own: Seque
         return None
     edits: dict[cst.CSTNode, Edit] = {}
     for name, line in calls:
-        there = [each for each in tree.nodes(cst.Call) if tree.covers(each, line) and last_name(each.func) == name]
+        there = [each for each in tree.calls_on(line) if last_name(each.func) == name]
         if not there or not all(map(_is_clear, there)):
             return None
         edits |= {each: lambda node: _direct(cst.ensure_type(node, cst.Call), own) for each in there}

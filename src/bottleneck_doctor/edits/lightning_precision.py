@@ -7,10 +7,8 @@ import re
 from collections.abc import Sequence
 
 from bottleneck_doctor.edits.drafts import Drafts, Told
-from bottleneck_doctor.edits.loader_call import set_in
-from bottleneck_doctor.edits.loader_target import Target, taken_on
+from bottleneck_doctor.edits.loader_call import set_taken
 from bottleneck_doctor.edits.named_call import set_named
-from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.knobs import Argument
 from bottleneck_doctor.runtime.wire.messages import Site, Taker
@@ -39,12 +37,8 @@ def set_through(
     """The same where a library makes the trainer, in the call that was seen to take its arguments. `lines`: of the
     user's, that lead to the model."""
     precision = PRECISIONS.get(dtype.removeprefix("torch."), "")
-    for site in lines if precision and takers else ():
-
-        def found(follower: Follower, site: Site = site) -> Target | None:
-            return taken_on(site.file, drafts.line(site.file, site.line), takers, follower)
-
-        told = set_in(drafts, found, lambda: Follower(drafts, running), {"precision": precision}, {})
+    for site in lines if precision else ():
+        told = set_taken(drafts, site, takers, running, {"precision": precision})
         if told:
             return told
     return []

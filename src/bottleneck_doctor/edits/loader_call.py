@@ -13,9 +13,10 @@ from bottleneck_doctor.edits.call_arguments import Refused, planned, say, writte
 from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.drafts import Drafts, OneFile, Told
 from bottleneck_doctor.edits.elsewhere import write_elsewhere
-from bottleneck_doctor.edits.loader_target import Target, Unclear, target_on
+from bottleneck_doctor.edits.loader_target import Target, Unclear, taken_on, target_on
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
+from bottleneck_doctor.runtime.wire.messages import Site, Taker
 
 NOTHING: Mapping[str, object] = MappingProxyType({})
 Find = Callable[[Follower], Target | Unclear | None]
@@ -67,6 +68,23 @@ def set_arguments(
         return Follower(drafts, running)
 
     return set_in(drafts, found, follower, keywords, without)
+
+
+def set_taken(
+    drafts: Drafts,
+    site: Site,
+    takers: Sequence[Taker],
+    running: Running | None,
+    wanted: Mapping[str, object],
+    without: Mapping[str, object] = NOTHING,
+) -> list[Told]:
+    """The same in the call that was seen to take arguments of what a library makes on a line; nothing is told where
+    none was."""
+
+    def found(follower: Follower) -> Target | None:
+        return taken_on(site.file, drafts.line(site.file, site.line), takers, follower)
+
+    return set_in(drafts, found, lambda: Follower(drafts, running), wanted, without)
 
 
 def set_in(

@@ -23,7 +23,7 @@ def dataset_calls(tree: SourceTree, line: int) -> list[cst.Call]:
     a trainer, which makes one of it."""
     own = [node for node in tree.nodes(cst.ClassDef) if any(last_name(each.value) in TRAINERS for each in node.bases)]
     names = {*TRAINERS, *(each.name.value for each in own)}
-    trainers = [call for call in tree.nodes(cst.Call) if tree.covers(call, line) and last_name(call.func) in names]
+    trainers = [call for call in tree.calls_on(line) if last_name(call.func) in names]
     return loader_calls(tree, line) or [call for call in trainers if _trained_on(call) is not None]
 
 

@@ -102,7 +102,7 @@ def target_on(path: str, tree: SourceTree, line: int, follower: Follower) -> Tar
         )
     if calls:
         return _plain(Expression(path, tree, calls[0]), calls[0])
-    there = [call for call in tree.nodes(cst.Call) if tree.covers(call, line)]
+    there = tree.calls_on(line)
     made = {call: _class_or_partial(Expression(path, tree, call), call, follower) for call in there}
     known = [each for each in made.values() if each is not None]
     if len(known) == 1:
@@ -141,8 +141,8 @@ def _trainers_on(
     path: str, tree: SourceTree, line: int, follower: Follower
 ) -> Iterator[tuple[Expression, cst.Call, tuple[cst.Call, Expression]]]:
     """The calls of a `train()` on `line`, each with the call that makes what it is called of, as `_trainer` has it."""
-    for call in tree.nodes(cst.Call):
-        if tree.covers(call, line) and last_name(call.func) == "train":
+    for call in tree.calls_on(line):
+        if last_name(call.func) == "train":
             at = Expression(path, tree, call)
             trainer = _trainer(at, call, follower)
             if trainer is not None:
@@ -152,7 +152,7 @@ def _trainers_on(
 def loader_calls(tree: SourceTree, line: int) -> list[cst.Call]:
     """The call on `line` that makes a loader, by its name or by its arguments; several where the line alone can't tell
     them apart, none where all that is there calls something else."""
-    calls = [call for call in tree.nodes(cst.Call) if tree.covers(call, line)]
+    calls = tree.calls_on(line)
     named = [call for call in calls if makes_loader(tree, call)]
     alike = named or [
         call
@@ -204,7 +204,7 @@ def _refuses(follower: Follower) -> bool:
 def taken_on(path: str, line: int, takers: Sequence[Taker], follower: Follower) -> Target | None:
     """As `taken`, for the outermost call that begins on a line."""
     tree = follower.tree(path)
-    there = [] if tree is None else [each for each in tree.nodes(cst.Call) if tree.covers(each, line)]
+    there = [] if tree is None else tree.calls_on(line)
     outermost = next((each for each in there if tree is not None and tree.lines(each)[0] == line), None)
     if tree is None or outermost is None:
         return None

@@ -10,8 +10,8 @@ import libcst as cst
 
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, OneFile, Told
-from bottleneck_doctor.edits.loader_call import as_text, set_in
-from bottleneck_doctor.edits.loader_target import Target, taken_on
+from bottleneck_doctor.edits.loader_call import as_text, set_in, set_taken
+from bottleneck_doctor.edits.loader_target import Target
 from bottleneck_doctor.edits.origin.definition import Expression
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
@@ -64,11 +64,7 @@ def _through(
     """Give the call that takes the arguments of what a library makes; nothing is told where none does, or not all."""
     if not edit.given or not all(name in each.names for each in takers for name, _ in edit.given):
         return []
-
-    def target(follower: Follower) -> Target | None:
-        return taken_on(site.file, drafts.line(site.file, site.line), takers, follower)
-
-    return set_in(drafts, target, lambda: Follower(drafts, running), dict(edit.given), edit.without)
+    return set_taken(drafts, site, takers, running, dict(edit.given), edit.without)
 
 
 def where_made(drafts: Drafts, edit: Argument, seen: Made) -> list[Told]:
@@ -125,7 +121,7 @@ def _is_of(called: cst.BaseExpression, modules: tuple[str, ...]) -> bool:
 
 def _on(tree: SourceTree, line: int) -> list[cst.Call]:
     """The calls that begin on a line; those that go on there where none does."""
-    there = [call for call in tree.nodes(cst.Call) if tree.covers(call, line)]
+    there = tree.calls_on(line)
     return [call for call in there if tree.lines(call)[0] == line] or there
 
 

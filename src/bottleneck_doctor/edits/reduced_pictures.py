@@ -31,7 +31,7 @@ def reduced_pictures_change(source: str, calls: Sequence[tuple[str, int]], asked
     edits: dict[cst.CSTNode, Edit] = {}
     opened: list[cst.Call] = []
     for name, line in dict.fromkeys(calls):
-        there = [each for each in tree.nodes(cst.Call) if tree.covers(each, line) and _calls(each, name)]
+        there = [each for each in tree.calls_on(line) if _calls(each, name)]
         if len(there) != 1 or any(each.star for each in there[0].args):
             return None
         if name == "open":

@@ -47,7 +47,7 @@ def removal_change(source: str, calls: Sequence[tuple[str, int]]) -> ChangeText 
 
 def _calls_on(tree: SourceTree, name: str, line: int) -> list[cst.Call]:
     """The calls of this name on a line, or the only call there, which may go by another name."""
-    there = [call for call in tree.nodes(cst.Call) if tree.covers(call, line)]
+    there = tree.calls_on(line)
     called = [call for call in there if last_name(call.func) == name.rpartition(".")[2]]
     return called or (there if len(there) == 1 else [])
 

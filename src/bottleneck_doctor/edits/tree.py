@@ -78,6 +78,10 @@ class SourceTree:
         first, last = self.lines(node)
         return first <= line <= last
 
+    def calls_on(self, line: int) -> list[cst.Call]:
+        """The calls that a line is a part of, the outer ones first."""
+        return [each for each in self.nodes(cst.Call) if self.covers(each, line)]
+
     @overload
     def nodes(self, kind: type[A], within: cst.CSTNode | None = None) -> list[A]: ...
     @overload

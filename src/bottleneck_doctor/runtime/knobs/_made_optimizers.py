@@ -13,7 +13,8 @@ from typing import Any, Dict, List, MutableMapping, Optional, Tuple
 
 import torch
 
-from ..loop.signatures import all_given, library_frames, owner_of, taken_by
+from ..loop.known_values import own_attributes
+from ..loop.signatures import all_given, by_library, library_frames, owner_of, taken_by
 from ..loop.steps import Steps
 from ..process.originals import get_frame
 from ..process.patches import Patches
@@ -81,25 +82,24 @@ def _takers(frame: Optional[FrameType], optimizer: Any) -> List[Taker]:
     """The classes of objects that lead to an optimizer and take its arguments. A dict of them has to be a part of what
     the optimizer was given: some libraries take no notice of theirs."""
     names = list(inspect.signature(type(optimizer).__init__).parameters)[2:]
+    same = {name: name for name in names}
     made: Dict[str, Taker] = {}
     for each in library_frames(frame):
         owner = owner_of(each)
         kind = type(owner)
         if owner is None or kind.__name__ in made:
             continue
-        libraries = [above.__module__.partition(".")[0] for above in kind.__mro__]
-        prefix = next((_PREFIXES[name] for name in libraries if name in _PREFIXES), None)
-        held = next((_DICTS[name] for name in libraries if name in _DICTS), None)
-        taken = taken_by(kind)
-        given = {name: vars(owner).get(name) for name in taken.places if _HOLDS_THEM.fullmatch(name)}
-        holding = [name for name, value in given.items() if value and type(value) is dict]
+        prefix, handed, taken = by_library(kind, _PREFIXES), by_library(kind, _DICTS), taken_by(kind)
         if prefix is not None:
             made[kind.__name__] = Taker(kind.__name__, {name: f"{prefix}{name}" for name in names})
-        elif held is not None and taken.rests:
-            made[kind.__name__] = Taker(kind.__name__, {name: name for name in names}, within=held)
-        elif holding and all_given(given[holding[0]] or {}, optimizer.defaults):
-            same = {name: name for name in names}
-            made[kind.__name__] = Taker(kind.__name__, same, within=holding[0], holds=given[holding[0]] or {})
+        elif handed is not None and taken.rests:
+            made[kind.__name__] = Taker(kind.__name__, same, within=handed)
+        else:
+            own = own_attributes(owner) or {}
+            given = {name: own.get(name) for name in taken.places if _HOLDS_THEM.fullmatch(name)}
+            dicts = [(name, held) for name, held in given.items() if held and type(held) is dict]
+            if dicts and all_given(dicts[0][1], optimizer.defaults):
+                made[kind.__name__] = Taker(kind.__name__, same, within=dicts[0][0], holds=dicts[0][1])
     return list(made.values())
 
 

@@ -11,10 +11,12 @@ from typing import Any, Dict, List, Mapping, Optional
 
 import torch.utils.data.dataloader as dataloader
 
+from ..loop.known_values import own_attributes
 from ..loop.signatures import (
     PLAIN,
     Places,
     all_given,
+    by_library,
     given_to,
     library_frames,
     looked_up,
@@ -93,8 +95,8 @@ def _by_objects(
         if owner is None or id(owner) in seen:
             continue
         seen.add(id(owner))
-        kind, held = type(owner), vars(owner)
-        prefix = next((_PREFIXES[each] for each in _libraries(kind) if each in _PREFIXES), None)
+        kind, held = type(owner), own_attributes(owner) or {}
+        prefix = by_library(kind, _PREFIXES)
         if prefix is not None:
             made.append(Taker(kind.__name__, {name: f"{prefix}{name}" for name in values}))
             continue
@@ -134,7 +136,3 @@ def _names_of(kind: type) -> Places:
     if known is None:
         known = _names_by_class[kind] = {**dict.fromkeys(looked_up(kind)), **taken_by(kind).places}
     return known
-
-
-def _libraries(kind: type) -> List[str]:
-    return [each.__module__.partition(".")[0] for each in kind.__mro__]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import dis
 from types import CodeType, FrameType
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 import torch
 
@@ -119,18 +119,24 @@ def _is_config(value: Any) -> bool:
     return (type(value).__module__, type(value).__name__) == ("omegaconf.dictconfig", "DictConfig")
 
 
-def _attribute(value: Any, name: str) -> Any:
-    """An attribute that lies in the object's own dictionary, or plainly in its class."""
+def own_attributes(value: Any) -> Optional[Dict[str, Any]]:
+    """An object's own dictionary, whatever its class makes of the question; None where it has none."""
     try:
         own = object.__getattribute__(value, "__dict__")
     except AttributeError:
-        own = None
-    if _is_config(value) and isinstance(own, dict):
+        return None
+    return own if isinstance(own, dict) else None
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """An attribute that lies in the object's own dictionary, or plainly in its class."""
+    own = own_attributes(value)
+    if _is_config(value) and own is not None:
         # omegaconf keeps a node for each value. Where that refers to another one, it holds the words of the reference.
         nodes = own.get("_content")
         node = nodes.get(name) if isinstance(nodes, dict) else None
         return node if _is_config(node) else _attribute(node, "_val")
-    if isinstance(own, dict) and name in own:
+    if own is not None and name in own:
         return own[name]
     for kind in type(value).__mro__:
         if name in vars(kind):

@@ -9,7 +9,7 @@ from types import CodeType, FrameType
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from ..process.user_code import is_users_file
-from .known_values import NotTold, known_names
+from .known_values import NotTold, known_names, own_attributes
 
 Places = Dict[str, Optional[int]]
 """What is taken by name, and which positional arguments these are; None for one that is given by name only. Objects
@@ -44,17 +44,21 @@ def given_to(frame: FrameType) -> Dict[str, Any]:
     """A function's parameters and what they hold now; nothing where that can't be read."""
     code = frame.f_code
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return _held(frame, *names, *filter(None, [named_rest(code)]))
+
+
+def owner_of(frame: FrameType) -> object:
+    """The object whose method is running; None where it is a function, or the method of a class."""
+    first = frame.f_code.co_varnames[: min(1, frame.f_code.co_argcount)]
+    owner = next(iter(_held(frame, *first).values()), None)
+    return None if own_attributes(owner) is None or issubclass(type(owner), type) else owner
+
+
+def _held(frame: FrameType, *names: str) -> Dict[str, Any]:
     try:
-        return known_names(frame, *names, *filter(None, [named_rest(code)]))
+        return known_names(frame, *names)
     except NotTold:
         return {}
-
-
-def owner_of(frame: FrameType) -> Any:
-    """The object whose method is running; None where it is a function, or the method of a class."""
-    code = frame.f_code
-    owner = given_to(frame).get(code.co_varnames[0]) if code.co_argcount else None
-    return None if isinstance(owner, type) or not hasattr(owner, "__dict__") else owner
 
 
 def parameters(code: CodeType) -> Places:
@@ -121,6 +125,12 @@ def looked_up(owner: type) -> List[str]:
     for rest, kind in zip(taken.rests, taken.within):
         names += re.findall(rf"\b{re.escape(rest)}(?:\.(?:get|pop)\(\s*|\[\s*)[\"'](\w+)[\"']", _source(kind))
     return names
+
+
+def by_library(kind: type, table: Mapping[str, str]) -> Optional[str]:
+    """What a table has for the library of a class, or of one that it is made of."""
+    libraries = (each.__module__.partition(".")[0] for each in kind.__mro__)
+    return next((table[each] for each in libraries if each in table), None)
 
 
 def _source(kind: type) -> str:

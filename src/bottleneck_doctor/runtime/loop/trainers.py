@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any, List, Optional, Tuple
 
 from ..wire.messages import Taker
-from .known_values import NotTold, known_names
+from .known_values import own_attributes
 from .signatures import library_frames, named_rest, owner_of, parameters, taken_by
 
 Length = Tuple[Optional[int], Optional[int], bool]
@@ -23,7 +23,7 @@ def of_trainer(frame: Optional[FrameType]) -> Optional[Tuple[Length, str]]:
     """What the trainer says that called `frame`, and whose it is; None where no known one did."""
     while frame is not None:
         if "self" in frame.f_code.co_varnames[:1]:
-            owner = _owner(frame)
+            owner = owner_of(frame)
             for kind in type(owner).__mro__:
                 place = (kind.__module__, kind.__qualname__)
                 if place == ("transformers.trainer", "Trainer"):
@@ -60,13 +60,6 @@ def _taker(made: str, names: List[str], rests: List[str]) -> List[Taker]:
     return [Taker(made, {"precision": "precision"}, within=holding[0])] if holding else []
 
 
-def _owner(frame: FrameType) -> Any:
-    try:
-        return known_names(frame, "self").get("self")
-    except NotTold:
-        return None
-
-
 def _transformers(trainer: Any) -> Length:
     """transformers counts optimizer steps, whatever was asked for."""
     most = _held(_held(trainer, "state"), "max_steps")
@@ -94,11 +87,7 @@ def _lightning(loop: Any) -> Length:
 
 def _held(owner: Any, name: str) -> Any:
     """An attribute, read from the object's own dictionary."""
-    try:
-        held = object.__getattribute__(owner, "__dict__")
-    except AttributeError:
-        return None
-    return held.get(name) if isinstance(held, dict) else None
+    return (own_attributes(owner) or {}).get(name)
 
 
 def _positive(value: Any) -> bool:
