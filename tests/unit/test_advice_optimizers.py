@@ -270,6 +270,11 @@ def test_two_calls_of_a_line_that_gets_too_long(script: Path) -> None:
             {"within": "optimizer_params", "holds": {"lr": 0.02, "foreach": True}},
         ),
         (
+            "model = TabNet(optimizer_params=None)",
+            'model = TabNet(optimizer_params={"lr": 0.02, "fused": True})',
+            {"within": "optimizer_params", "holds": {"lr": 0.02}},
+        ),
+        (
             "model = TabNet(optimizer_params=dict(lr=0.1))",
             'model = TabNet(optimizer_params={**dict(lr=0.1), "foreach": None, "fused": True})',
             {"within": "optimizer_params", "holds": {"lr": 0.1}},

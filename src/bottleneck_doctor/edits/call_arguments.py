@@ -251,9 +251,7 @@ def _with_arguments(target: Target, plan: Plan, call: cst.CSTNode) -> cst.Call:
         for number in holding:
             args[number] = args[number].with_changes(value=_with_entries(target, plan, target.call.args[number].value))
         if not holding:
-            kept = {name: value for name, value in target.holds.items() if name not in plan.left_out}
-            entries = {**kept, **plan.within}
-            added[target.within] = arguments.with_more(tree, cst.Dict([]), entries, place=target.call)
+            added[target.within] = _new_entries(target, plan)
     made = arguments.with_more(tree, call.with_changes(args=args), added, place=target.call)
     return cst.ensure_type(made, cst.Call)
 
@@ -265,8 +263,14 @@ def _with_entries(target: Target, plan: Plan, value: cst.BaseExpression) -> cst.
         rest = arguments.without(value, [*plan.within, *plan.left_out])
         return cst.ensure_type(arguments.with_more(tree, rest, plan.within, place=value), cst.Dict)
     if constant(value) == (None,):
-        return cst.ensure_type(arguments.with_more(tree, cst.Dict([]), plan.within, place=target.call), cst.Dict)
+        return _new_entries(target, plan)
     return arguments.with_behind(tree, value, {**plan.left_out, **plan.within}, target.call)
+
+
+def _new_entries(target: Target, plan: Plan) -> cst.BaseExpression:
+    """A dict in place of what the library makes of none, with what that holds."""
+    kept = {name: value for name, value in target.holds.items() if name not in plan.left_out}
+    return arguments.with_more(target.at.tree, cst.Dict([]), {**kept, **plan.within}, place=target.call)
 
 
 def _also_without(name: str, before: Edit | None) -> Edit:
