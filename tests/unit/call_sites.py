@@ -251,6 +251,11 @@ BY_A_LIBRARY = [
     ),
     one("an object of a library that looks it up", "from trainers import Keeping\nt = Keeping('train')\nt.fit(3)\n"),
     one(
+        "calls of a library in a chain",
+        "from trainers import Plain\n"
+        "made = dict(\n    one=(\n        Plain('val')\n        .learn('train')\n    )\n)\n",
+    ),
+    one(
         "an object of a library, and a function that takes the batch's size",
         "from trainers import Keeping\nt = Keeping('train', 8)\nt.fit(3, batch_size=64)\n",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.diagnosable import FOUND
@@ -130,7 +131,7 @@ def test_an_optimizer_that_is_made_elsewhere(script: Path) -> None:
     assert changes_for(FUSED, replace(found_in(script), forward_site=None)) == []
 
 
-def seen_in(script: Path, source: str, **seen: list[list[object]]) -> Change:
+def seen_in(script: Path, source: str, **seen: list[Any]) -> Change:
     """The change where the optimizer is made in another file than the loop's. `seen`: what the guest told of that."""
     script.write_text("from making import made\no = made()\n" + LOOP)
     (script.parent / "making.py").write_text(source)
@@ -312,4 +313,17 @@ def test_a_library_that_makes_it_is_given_its_arguments(
     )
     (change,) = changes_for(FUSED, found)
     assert f"+{after}\n" in change.diff
+    assert not change.unfinished
+
+
+def test_each_of_several_that_libraries_make_is_given_its_arguments(script: Path) -> None:
+    making = str(script.parent / "making.py")
+    change = seen_in(
+        script,
+        "one = TabNet()\nother = TabNet()\none.fit(rows)\nother.fit(rows)\n",
+        calls=[],
+        through=[["tabnet", making, line] for line in (3, 4)],
+        takers=[{"made": "TabNet", "names": {each: f"optimizer__{each}" for each in ("fused", "foreach")}}],
+    )
+    assert "+one = TabNet(optimizer__fused=True)\n+other = TabNet(optimizer__fused=True)\n" in change.diff
     assert not change.unfinished

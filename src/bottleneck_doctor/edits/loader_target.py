@@ -107,9 +107,9 @@ def target_on(path: str, tree: SourceTree, line: int, follower: Follower) -> Tar
     known = [each for each in made.values() if each is not None]
     if len(known) == 1:
         return known[0]
-    outermost = next((call for call in there if tree.lines(call)[0] == line), there[0] if there else None)
-    if outermost is None:
+    if not there:
         return None
+    outermost = tree.called_from(line)[0]
     return made[outermost] or _handed_on(Expression(path, tree, outermost), outermost, follower)
 
 
@@ -202,13 +202,10 @@ def _refuses(follower: Follower) -> bool:
 
 
 def taken_on(path: str, line: int, takers: Sequence[Taker], follower: Follower) -> Target | None:
-    """As `taken`, for the outermost call that begins on a line."""
+    """As `taken`, for the outermost call in which a frame has this line."""
     tree = follower.tree(path)
-    there = [] if tree is None else tree.calls_on(line)
-    outermost = next((each for each in there if tree is not None and tree.lines(each)[0] == line), None)
-    if tree is None or outermost is None:
-        return None
-    return taken(Expression(path, tree, outermost), outermost, takers, follower)
+    there = [] if tree is None else tree.called_from(line)
+    return taken(Expression(path, tree, there[0]), there[0], takers, follower) if tree is not None and there else None
 
 
 def taken(at: Expression, call: cst.Call, takers: Sequence[Taker], follower: Follower) -> Target | None:

@@ -53,8 +53,8 @@ def set_seen(drafts: Drafts, edit: Argument, seen: Made, running: Running | None
         told += _set(drafts, site.file, edit, running, partial(_made_on, line=line, name=called))
     for library, site in seen.through:
         line, name = drafts.line(site.file, site.line), _HANDING_ON.get(library, "")
-        told += _set(drafts, site.file, edit, running, partial(_named_on, line=line, name=name))
-        told = told or _through(drafts, edit, seen.takers, site, running)
+        here = _set(drafts, site.file, edit, running, partial(_named_on, line=line, name=name))
+        told += here or _through(drafts, edit, seen.takers, site, running)
     return told
 
 
@@ -119,19 +119,13 @@ def _is_of(called: cst.BaseExpression, modules: tuple[str, ...]) -> bool:
     return last_name(called.value) in modules
 
 
-def _on(tree: SourceTree, line: int) -> list[cst.Call]:
-    """The calls that begin on a line; those that go on there where none does."""
-    there = tree.calls_on(line)
-    return [call for call in there if tree.lines(call)[0] == line] or there
-
-
 def _named_on(tree: SourceTree, line: int, name: str) -> list[cst.Call]:
-    return _named(_on(tree, line), (name,))
+    return _named(tree.called_from(line), (name,))
 
 
 def _made_on(tree: SourceTree, line: int, name: str) -> list[cst.Call]:
     """Those that call a class of this name or, where there are none, the one that has arguments of an optimizer."""
-    alike = [call for call in _on(tree, line) if _makes_an_optimizer(call)]
+    alike = [call for call in tree.called_from(line) if _makes_an_optimizer(call)]
     return _named_on(tree, line, name) or (alike if len(alike) == 1 else [])
 
 

@@ -82,6 +82,16 @@ class SourceTree:
         """The calls that a line is a part of, the outer ones first."""
         return [each for each in self.nodes(cst.Call) if self.covers(each, line)]
 
+    def called_from(self, line: int) -> list[cst.Call]:
+        """The calls in which a frame has this line, the outer ones first: those that begin there, or whose method is
+        named there. All that the line is a part of where there are none."""
+        there = self.calls_on(line)
+        return [each for each in there if line in (self.lines(each)[0], self._named_at(each))] or there
+
+    def _named_at(self, call: cst.Call) -> int:
+        """The line of the name of what is called, as `.fit` of a chain of calls has one of its own."""
+        return self.lines(call.func.attr if isinstance(call.func, cst.Attribute) else call)[0]
+
     @overload
     def nodes(self, kind: type[A], within: cst.CSTNode | None = None) -> list[A]: ...
     @overload
