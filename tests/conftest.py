@@ -79,8 +79,11 @@ HARDLY_MEASURING = {
     "test_windows.py",
 }
 """Of these, what can run two at a time: it asks what happens, and not how fast. A slow test of any file is taken
-to measure unless it is marked `slow(together=True)`, and others are marked `alone` themselves. What has company is
-`timed`: it measures coarsely enough for that."""
+to measure unless it is marked `slow(together=True)`, and others are marked `alone` or `sleeping` themselves. What has
+company is `timed`: it measures coarsely enough for that."""
+COMPUTING = {"test_monitor.py", "test_pyspy.py"}
+"""Of the others, what keeps a core busy, or looks at who does, while it measures. The rest sleeps: two such tests at a
+time leave each other a core."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -97,7 +100,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="slow: set SLOW_TESTS=1"))
         in_company = item.path.name in HARDLY_MEASURING if slow is None else slow.kwargs.get("together")
         if here and not in_company:
-            item.add_marker(pytest.mark.alone)
+            sleeps = slow is None and HERE / "process" in item.path.parents and item.path.name not in COMPUTING
+            item.add_marker(pytest.mark.sleeping if sleeps else pytest.mark.alone)
         elif here:
             # Real processes beside those of another test: if nothing else is measured, it is how long they wait.
             item.add_marker(pytest.mark.timed)

@@ -12,7 +12,7 @@ import pytest
 from tests import quiet
 
 TRIES = 3
-MEASURING = ("alone", "timed")
+MEASURING = ("alone", "sleeping", "timed")
 """Markers of the tests that measure time."""
 MOST_RETRIED = 5
 """How many tests of one run may need another try. `make test` has about 200 that start real processes. On a machine

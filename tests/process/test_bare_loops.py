@@ -273,7 +273,7 @@ while True:
 )
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_rollouts_between_steps_that_look_alike_are_a_period(guest: StartGuest) -> None:
     """So that every window holds as many steps of the environment as another."""
     script = guest(ROLLOUTS)
@@ -300,7 +300,7 @@ while True:
 )
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_steps_of_all_lengths_have_no_period(guest: StartGuest) -> None:
     found = guest(EPISODES).found()
     assert (found.rung, found.period, found.periodic) == ("optimizer step", 1, False)
@@ -393,7 +393,7 @@ while True:
 )
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_evaluations_now_and_then_belong_to_no_step(guest: StartGuest) -> None:
     script = guest(EVALUATES)
     found = script.found()
@@ -414,7 +414,7 @@ def test_evaluations_now_and_then_belong_to_no_step(guest: StartGuest) -> None:
     assert shares.between > 0.85
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_an_evaluation_in_each_step_is_a_known_part_of_it(guest: StartGuest) -> None:
     script = guest(EVALUATES.replace("% 40", "% 1").replace("range(3)", "range(1)").replace("0.1", "0.03"))
     script.found()
@@ -429,7 +429,7 @@ def test_an_evaluation_in_each_step_is_a_known_part_of_it(guest: StartGuest) -> 
     assert (timed.status, timed.steps) == ("ok", 20)
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_a_model_that_trains_in_evaluation_mode_is_timed_as_any(guest: StartGuest) -> None:
     script = guest(EVALUATES.replace("        model.train()\n", ""))
     script.found()

@@ -50,7 +50,7 @@ for epoch in range(12):
 )
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 @pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.slow)])
 def test_a_window_reads_nothing_again(guest: StartGuest, workers: str) -> None:
     script = guest(PICTURES, workers)

@@ -38,7 +38,7 @@ for epoch in range(6):
 """A sample takes 5 ms to prepare, so a step waits for 20 ms; the rest of it takes about one."""
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_a_window_waits_for_no_preparing(guest: StartGuest) -> None:
     script = guest(PREPARED, "0")
     found = script.found()
@@ -86,7 +86,7 @@ def test_random_samples_are_left_alone_and_draw_what_they_draw_without_us(guest:
     assert script.notes("rows") == notes(alone / "rows")
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_workers_of_the_users_go_too(guest: StartGuest) -> None:
     script = guest(PREPARED, "1")
     found = script.found()

@@ -140,7 +140,7 @@ for rows, _ in DataLoader(Rows(4000), batch_size=4):
 )
 
 
-@pytest.mark.parametrize("tried", ["forward", "backwards"])
+@pytest.mark.parametrize("tried", ["forward", pytest.param("backwards", marks=pytest.mark.slow(together=True))])
 @pytest.mark.parametrize("steps", ["optimizer.step()", "\n    ".join(BY_HAND.strip().splitlines())])
 def test_a_model_is_called_where_it_trains_and_not_where_it_was_tried_out(
     guest: StartGuest, tried: str, steps: str

@@ -43,7 +43,7 @@ for epoch in range(3):
 in order, and 9.5 ms as they are ready."""
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_a_window_is_held_up_by_no_slow_batch(guest: StartGuest) -> None:
     script = guest(UNEVEN, "2")
     found = script.found()

@@ -436,7 +436,7 @@ for epoch in range(100000):
 """As a trainer that counts its batches, and asks for no more once an epoch is over."""
 
 
-@pytest.mark.parametrize("batches", ["1", "2"])
+@pytest.mark.parametrize("batches", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_the_pause_after_an_epoch_of_a_batch_or_two_is_known(guest: StartGuest, batches: str) -> None:
     script = guest(COUNTED, batches)
     found = script.found()
@@ -563,7 +563,12 @@ while True:
 
 
 @pytest.mark.parametrize(
-    ("what", "again"), [pytest.param("loader", 0.2, marks=pytest.mark.slow), ("dataset", 0.2), ("part", 0.0)]
+    ("what", "again"),
+    [
+        pytest.param("loader", 0.2, marks=pytest.mark.slow),
+        ("dataset", 0.2),
+        pytest.param("part", 0.0, marks=pytest.mark.slow),
+    ],
 )
 def test_evaluation_of_the_training_data_is_known(guest: StartGuest, what: str, again: float) -> None:
     script = guest(REPEATED, what)

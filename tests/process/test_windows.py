@@ -215,7 +215,7 @@ def test_setting_that_cannot_work_costs_its_window_only(guest: StartGuest) -> No
         assert script.window({}).status == "ok"
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_loader_only_takes_batches_and_trains_on_none(guest: StartGuest) -> None:
     script = guest(LOOP.replace("Rows()", "Rows(4000, 0.001)") + "        note('trained', 1)\n")
     script.found()
@@ -228,7 +228,7 @@ def test_loader_only_takes_batches_and_trains_on_none(guest: StartGuest) -> None
     assert two.seconds / two.samples < 0.8 * alone.seconds / alone.samples
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_a_window_that_takes_far_too_long_ends_where_it_is(guest: StartGuest) -> None:
     script = guest(LOOP.replace("Rows()", "Rows(4000, 0.005)"))
     script.found()
@@ -399,7 +399,7 @@ def test_the_users_epochs_keep_their_length_whatever_runs_inside(guest: StartGue
     assert set(lengths) == {16}
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_only_the_windows_own_workers_live(guest: StartGuest) -> None:
     script = guest(COUNTED)
     script.found()
@@ -449,7 +449,7 @@ for epoch in range(100000):
 EVALUATION_SECONDS = 0.4
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_evaluation_is_not_timed(guest: StartGuest) -> None:
     """Evaluation within an epoch, after it, and a pause that no loader shows."""
     script = guest(EVALUATING)
@@ -938,7 +938,7 @@ def test_training_in_a_function_without_a_main_guard(guest: StartGuest) -> None:
     assert script.ended is None
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_the_wait_for_data_is_seen_in_the_timed_part(guest: StartGuest) -> None:
     script = guest(
         repeated("for batch in DataLoader(Rows(400, 0.002), batch_size=4):\n    train_on(batch)\n    time.sleep(0.002)")
@@ -1067,7 +1067,7 @@ def slowly(batch):
 """
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_an_epoch_that_is_fetched_ahead_holds_its_last_step(guest: StartGuest) -> None:
     body = "for batch in ahead(loader):\n    slowly(batch)\ntime.sleep(0.3)\n"
     text = repeated(body).replace("for epoch", f"{AHEAD}loader = DataLoader(Rows(24), batch_size=4)\nfor epoch", 1)
@@ -1119,7 +1119,7 @@ for epoch in range(100000):
 )
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_what_starting_an_epoch_costs_holds_its_workers_start_and_no_evaluation(guest: StartGuest) -> None:
     script = guest(EVALUATING_OFTEN)
     script.found()
@@ -1158,7 +1158,7 @@ for batch in loader:
 )
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 @pytest.mark.parametrize(
     ("load", "compute", "start", "known"),
     [
@@ -1186,7 +1186,7 @@ def test_slow_first_steps_are_no_part_of_what_starting_an_epoch_costs(
     assert known - 0.05 < min(overheads) < known + 0.2
 
 
-@pytest.mark.alone
+@pytest.mark.sleeping
 def test_training_shows_its_steps_and_that_it_stands_still(guest: StartGuest) -> None:
     """So that an evaluation is not taken for a hang, however long it takes."""
     script = guest(repeated("for batch in DataLoader(Rows(24), batch_size=4):\n    train_on(batch)\ntime.sleep(0.4)\n"))

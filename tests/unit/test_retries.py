@@ -19,7 +19,7 @@ quiet.wait_until_quiet = lambda seconds: None
 
 
 def pytest_configure(config):
-    for name in ("alone", "timed"):
+    for name in ("alone", "sleeping", "timed"):
         config.addinivalue_line("markers", name)
 
 
@@ -58,7 +58,7 @@ def run(folder: Path, marker: str, count: int, *options: str) -> subprocess.Comp
     )
 
 
-@pytest.mark.parametrize("marker", ["alone", "timed"])
+@pytest.mark.parametrize("marker", ["alone", "sleeping", "timed"])
 def test_what_measures_time_is_tried_again_and_named(tmp_path: Path, marker: str) -> None:
     done = run(tmp_path, marker, 1)
     assert done.returncode == 0, done.stdout
@@ -87,7 +87,7 @@ def test_more_than_a_handful_fails_the_run(tmp_path: Path, options: tuple[str, .
 
 
 def test_marks_of_this_project_s_tests(tmp_path: Path) -> None:
-    """Nothing but the two markers lets a test be tried again. What is computed from seeds has neither."""
+    """Nothing but the three markers lets a test be tried again. What is computed from seeds has neither."""
     (tmp_path / "shown_marks.py").write_text(SHOWN)
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-p", "shown_marks"]
     done = subprocess.run(
@@ -102,6 +102,6 @@ def test_marks_of_this_project_s_tests(tmp_path: Path) -> None:
     rows = [line.split(" ", 2)[1:] for line in done.stdout.splitlines() if line.startswith("MARKS ")]
     marks = {name: set(words.split(",")) for words, name in rows}
     for name, words in marks.items():
-        assert ("flaky" in words) == bool({"alone", "timed"} & words), name
+        assert ("flaky" in words) == bool({"alone", "sleeping", "timed"} & words), name
     assert all("flaky" not in words for name, words in marks.items() if "truth/test_stats_coverage.py::" in name)
     assert all("flaky" in words for name, words in marks.items() if "tests/process/test_files.py::" in name)
