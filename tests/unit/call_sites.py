@@ -251,6 +251,10 @@ BY_A_LIBRARY = [
     ),
     one("an object of a library that looks it up", "from trainers import Keeping\nt = Keeping('train')\nt.fit(3)\n"),
     one(
+        "a call of a library in another call",
+        "from trainers import Plain\nmade = dict(one=Plain('val').learn('train'))\n",
+    ),
+    one(
         "calls of a library in a chain",
         "from trainers import Plain\n"
         "made = dict(\n    one=(\n        Plain('val')\n        .learn('train')\n    )\n)\n",

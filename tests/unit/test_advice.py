@@ -221,6 +221,41 @@ def test_a_list_of_samples_is_one_edit_with_the_loaders_arguments(found: Found, 
     assert "(samples, 4, num_workers=0)" in both.diff
 
 
+FITTED = "import torch\nfrom skorch import NeuralNet\nnet = NeuralNet(None)\nnet.fit(Rows(), None)\n"
+
+
+def test_a_list_of_samples_where_a_library_makes_the_loader(found: Found, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(FITTED)
+    seen = replace(
+        found,
+        loader_site=Site(str(tmp_path / "train.py"), 4),
+        forward_site=None,
+        backward_site=None,
+        loader_takers=[Taker("NeuralNet", {"num_workers": "iterator_train__num_workers"})],
+        dataset_takers=[Taker("", {"dataset": "X"}, {"dataset": 0}, called="fit")],
+    )
+    (both,) = changes_for({"cached_samples": True, "num_workers": 2}, seen)
+    for line in (
+        "net = NeuralNet(None, iterator_train__num_workers=2)",
+        "dataset = Rows()",
+        "samples = [dataset[index] for index in range(len(dataset))]",
+        "net.fit(torch.utils.data.Subset(samples, range(len(samples))), None)",
+    ):
+        assert f"+{line}\n" in both.diff
+    assert both.note.startswith("A `Subset` of all samples makes a dataset of the list")
+    assert not both.unfinished
+
+
+def test_transformers_trainer_gets_the_list_itself(found: Found, tmp_path: Path) -> None:
+    text = "from transformers import Trainer\ntrainer = Trainer(model, train_dataset=rows)\n\ntrainer.train()\n"
+    (tmp_path / "train.py").write_text(text)
+    site = Site(str(tmp_path / "train.py"), 4)
+    takers = [Taker("Trainer", {"dataset": "train_dataset"}, {"dataset": 3})]
+    seen = replace(found, loader_site=site, forward_site=None, backward_site=None, dataset_takers=takers)
+    (only,) = changes_for({"cached_samples": True}, seen)
+    assert "+trainer = Trainer(model, train_dataset=samples)\n" in only.diff
+
+
 def test_a_list_of_samples_that_no_edit_is_certain_for_is_told(found: Found, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(WHOLE_SCRIPT.replace("(data, 4)", "(*data)"))
     (only,) = changes_for({"cached_samples": True}, found)

@@ -281,6 +281,11 @@ def test_two_calls_of_a_line_that_gets_too_long(script: Path) -> None:
             {"within": "optimizer_params", "holds": {"lr": 0.1}},
         ),
         (
+            "model = TabNet(optimizer_params=options)",
+            'model = TabNet(optimizer_params={**(options or {}), "foreach": None, "fused": True})',
+            {"within": "optimizer_params", "holds": {}},
+        ),
+        (
             'model = TabNet(optimizer_params={"lr": 0.1, "foreach": True})',
             'model = TabNet(optimizer_params={"lr": 0.1, "fused": True})',
             {"within": "optimizer_params", "holds": {"lr": 0.1, "foreach": True}},
@@ -327,3 +332,15 @@ def test_each_of_several_that_libraries_make_is_given_its_arguments(script: Path
     )
     assert "+one = TabNet(optimizer__fused=True)\n+other = TabNet(optimizer__fused=True)\n" in change.diff
     assert not change.unfinished
+
+
+def test_one_of_several_that_can_not_be_edited_is_left_to_do_by_hand(script: Path) -> None:
+    making = str(script.parent / "making.py")
+    change = seen_in(
+        script,
+        "one = torch.optim.AdamW(ps)\n\nother = build(ps)\n",
+        calls=[["AdamW", making, 1], ["Adam", making, 3]],
+    )
+    assert "+one = torch.optim.AdamW(ps, fused=True)\n" in change.diff
+    assert "Its class is `Adam`." in change.note
+    assert change.unfinished

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from bottleneck_doctor.edits.listed_samples import listed_samples_change
+from bottleneck_doctor.edits.listed_samples import given_samples_change, listed_samples_change
 from bottleneck_doctor.runtime.knobs.batched_fetch import same_batch
+from bottleneck_doctor.runtime.wire.messages import Taker
 
 HEAD = (
     "import torch\n"
@@ -136,3 +137,55 @@ def test_what_is_written_gives_the_same_batches(call: str) -> None:
 )
 def test_what_is_not_certain_is_left_alone(call: str) -> None:
     assert edited(call) is None
+
+
+NET = "class Net:\n    def fit(self, X, y=None):\n        return DataLoader(X, 4, shuffle=True)\n"
+FIT = Taker("", {"dataset": "X"}, {"dataset": 0}, called="fit")
+OF_ALL = "torch.utils.data.Subset(samples, range(len(samples)))"
+GIVEN = {
+    "loader = Net().fit(data)": f"{LIST}loader = Net().fit({OF_ALL})\n",
+    "loader = Net().fit(y=None, X=data)": f"{LIST}loader = Net().fit(y=None, X={OF_ALL})\n",
+    "loader = dict(made=Net().fit(TensorDataset(torch.arange(9)), None))['made']": (
+        "dataset = TensorDataset(torch.arange(9))\n"
+        "samples = [dataset[index] for index in range(len(dataset))]\n"
+        f"loader = dict(made=Net().fit({OF_ALL}, None))['made']\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("call", GIVEN)
+def test_a_library_gets_a_dataset_of_a_list(call: str) -> None:
+    """It makes the loader, and may take a list for something else."""
+    change = given_samples_change(f"{HEAD}{NET}{call}\n", LINE + 3, "fit", FIT)
+    assert change is not None
+    assert change.edited == f"{HEAD}{NET}{GIVEN[call]}"
+    before, now = drawn(HEAD + NET + call), drawn(change.edited)
+    assert len(before) == len(now)
+    assert all(map(same_batch, before, now))
+    assert given_samples_change(change.edited.replace("samples", "data"), LINE + 4, "fitted", FIT) is None
+
+
+def test_torch_is_imported_where_the_file_has_no_name_for_it() -> None:
+    change = given_samples_change('"""Fits."""\n\nfrom kit import net, rows\n\nnet.fit(rows)\n', 5, "fit", FIT)
+    assert change is not None
+    assert change.edited == (
+        '"""Fits."""\n\nimport torch\nfrom kit import net, rows\n\n'
+        f"samples = [rows[index] for index in range(len(rows))]\nnet.fit({OF_ALL})\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "net.fit(*data)",
+        "net.fit(**data)",
+        "net.fit()",
+        "net.fit(data), net.fit(data)",
+        "[net.fit(data) for _ in range(2)]",
+        "for _ in range(2): net.fit(data)",
+        "net.fit(data)\nprint(loader.dataset.tensors)",
+        "net.learn(data)",
+    ],
+)
+def test_what_is_not_certain_of_a_library_is_left_alone(call: str) -> None:
+    assert given_samples_change(f"{HEAD}{call}\n", LINE, "fit", FIT) is None

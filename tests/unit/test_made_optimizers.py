@@ -178,3 +178,16 @@ def test_the_knobs_that_apply_tell_it() -> None:
     told = {name: kinds()[name].facts(steps, "cpu") for name in ("fused_optimizer", "merged_groups")}
     assert told["fused_optimizer"]["calls"][0][0] == "AdamW"
     assert told["merged_groups"] is None, "it has one group"
+
+
+def test_an_optimizer_that_is_left_alone_is_not_told() -> None:
+    """The edit would give its class an argument that it may not know."""
+
+    class Lion(torch.optim.SGD):
+        def step(self, closure: Any = None) -> Any:
+            return None
+
+    steps = Steps()
+    kinds()["fused_optimizer"].watch(steps)
+    steps.optimizers = [torch.optim.AdamW(weights()), Lion(weights(), lr=0.1), torch.optim.Adam(weights(), fused=True)]
+    assert [each[0] for each in kinds()["fused_optimizer"].facts(steps, "cpu")["calls"]] == ["AdamW"]

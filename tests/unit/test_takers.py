@@ -4,13 +4,15 @@ the user's line. Edits of loaders that libraries make are tried out in `test_cal
 from __future__ import annotations
 
 import sys
+import types
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from torch.utils.data import Dataset
 
-from bottleneck_doctor.runtime.loader.takers import takers_of
+from bottleneck_doctor.runtime.loader.takers import dataset_takers_of, takers_of
 from bottleneck_doctor.runtime.loop.signatures import given_to, looked_up, taken_by
 from bottleneck_doctor.runtime.loop.trainers import lightning_takers
 from bottleneck_doctor.runtime.wire.messages import Found, Taker, decode, encode
@@ -110,6 +112,78 @@ def test_a_line_of_the_user_s_makes_its_own_loader() -> None:
     assert takers_of(sys._getframe(), object(), {}) is None
 
 
+NET = """
+import functools
+from torch.utils.data import DataLoader, Dataset, Subset
+
+def timed(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+    return wrapper
+
+class Net:  # As those of skorch.
+    @timed
+    def fit(self, X, y=None):
+        return self.loader_of(Subset(Subset(X, range(2)), range(1)))
+
+    def loader_of(self, rows):
+        return ask(DataLoader(rows))
+
+class Keeping(Net):
+    def __init__(self, batch_size, rows=None):
+        self.rows = rows
+
+    def train(self):
+        return self.loader_of(self.rows)
+
+class Starting(Net):
+    def __init__(self, *, rows):
+        self.told = self.loader_of(rows)
+
+class Own(Dataset):
+    def __len__(self):
+        return 4
+"""
+
+
+class Rows(Dataset[int]):
+    def __len__(self) -> int:
+        return 4
+
+
+@pytest.fixture
+def net() -> dict[str, Any]:
+    return library("net", NET, ask=lambda loader: dataset_takers_of(sys._getframe(1), loader))
+
+
+X = {"dataset": "X"}
+ROWS = {"dataset": "rows"}
+
+
+@pytest.mark.parametrize(
+    ("train", "takers"),
+    [
+        (lambda net: net["Net"]().fit(Rows()), [Taker("", X, {"dataset": 0}, called="fit")]),
+        (lambda net: net["Keeping"](8, Rows()).train(), [Taker("Keeping", ROWS, {"dataset": 1})]),
+        (lambda net: net["Starting"](rows=Rows()).told, [Taker("", ROWS, called="Starting")]),
+        (lambda net: net["ask"](net["DataLoader"](Rows())), []),
+    ],
+    ids=["a function", "an object", "a class that makes it", "the user's line"],
+)
+def test_what_is_given_the_dataset(
+    net: dict[str, Any], train: Callable[[dict[str, Any]], Any], takers: list[Taker]
+) -> None:
+    assert train(net) == takers
+
+
+def test_nothing_is_told_of_a_library_s_own_datasets(net: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("net")
+    module.__file__ = "/lib/site-packages/net.py"
+    monkeypatch.setitem(sys.modules, "net", module)
+    assert net["Net"]().fit(net["Own"]()) == []
+
+
 def test_a_class_that_hands_nothing_on_has_nothing_from_above() -> None:
     made = library(
         "kit", "class Above:\n    def __init__(self, a=1): pass\nclass Below(Above):\n    def __init__(self, b): pass\n"
@@ -150,6 +224,7 @@ def test_what_was_seen_comes_over_the_wire() -> None:
         usable_cpus=2,
         threads=2,
         has_loader=True,
+        dataset_takers=[Taker("", X, called="fit")],
         loader_takers=[Taker(), Taker("Trainer", {"num_workers": "num_workers"}, {"num_workers": 3})],
         trainer_takers=[Taker("", PRECISION, within="trainer_kwargs")],
     )

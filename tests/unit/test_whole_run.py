@@ -94,6 +94,16 @@ def test_a_slow_start_weighs_less_where_the_run_is_long() -> None:
     assert weight(1000) is None
 
 
+def test_a_slow_start_weighs_little_where_epochs_take_a_second() -> None:
+    """Nobody makes only ten of them. Before, it came ahead of a third of the time."""
+    evidence = healthy(setup_seconds=[11.0, 11.0], found=replace(FOUND, setup_seconds=11.0), steps=None)
+    assert evidence.baseline is not None
+    short = replace(evidence, baseline=replace(evidence.baseline, epoch_batches=12))
+    assert short.epoch_seconds == pytest.approx(1.2)
+    (finding,) = (each for each in diagnose(short).findings if each.id == "slow-start")
+    assert finding.weight == pytest.approx(11.0 / 71.0)
+
+
 # -- words -------------------------------------------------------------------------------------------------------------
 
 RUN = WholeRun(epochs=20, steps=62_500, start=10.0, training=20_000.0, between=2_000.0, may_end_sooner=False)

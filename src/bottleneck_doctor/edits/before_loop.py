@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from bottleneck_doctor.edits.diff import ChangeText, as_change
+from bottleneck_doctor.edits.module_level import first_import
 from bottleneck_doctor.edits.tree import LOOPS, SCOPES, SourceTree, Statement, dotted
 
 
@@ -26,7 +27,7 @@ def before_loop_change(source: str, line: int, lines: Sequence[str], module: str
         return None
     above: dict[Statement, list[str]] = {loops[0]: list(lines)}
     if not _is_imported(tree, module):
-        top = _first_import(tree) or tree.first_statement
+        top = first_import(tree) or tree.first_statement
         assert top is not None
         above[top] = [f"import {module}", *above.get(top, ())]
     edited = tree.edited({}, above)
@@ -55,16 +56,3 @@ def _is_imported(tree: SourceTree, module: str) -> bool:
         if _scope(tree, node) is None
         for alias in node.names
     )
-
-
-def _first_import(tree: SourceTree) -> Statement | None:
-    """The first import that is none from `__future__`."""
-    first = tree.first_statement
-    body = tree.block(tree.module)
-    behind = body[body.index(first) :] if first is not None else []
-    return next((each for each in behind if _imports(each)), None)
-
-
-def _imports(statement: Statement) -> bool:
-    inside = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
-    return any(isinstance(each, (cst.Import, cst.ImportFrom)) for each in inside)

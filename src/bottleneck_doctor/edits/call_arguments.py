@@ -264,7 +264,9 @@ def _with_entries(target: Target, plan: Plan, value: cst.BaseExpression) -> cst.
         return cst.ensure_type(arguments.with_more(tree, rest, plan.within, place=value), cst.Dict)
     if constant(value) == (None,):
         return _new_entries(target, plan)
-    return arguments.with_behind(tree, value, {**plan.left_out, **plan.within}, target.call)
+    # What was seen to hold nothing may have been None, which can't be unpacked.
+    given = value if target.holds else cst.parse_expression(f"({code(value)} or {{}})")
+    return arguments.with_behind(tree, given, {**plan.left_out, **plan.within}, target.call)
 
 
 def _new_entries(target: Target, plan: Plan) -> cst.BaseExpression:

@@ -8,6 +8,7 @@ import libcst as cst
 from bottleneck_doctor.edits.arguments import LONGEST_LINE
 from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.loader_dataset import (
+    argument_of,
     asks_dataset,
     dataset_calls,
     dataset_of,
@@ -18,13 +19,16 @@ from bottleneck_doctor.edits.loader_dataset import (
     moved_out,
     unpacked_dataset,
 )
-from bottleneck_doctor.edits.tree import SourceTree, code, dotted, put
+from bottleneck_doctor.edits.module_level import first_import, imports_torch
+from bottleneck_doctor.edits.tree import SourceTree, Statement, code, dotted, last_name, put
+from bottleneck_doctor.runtime.wire.messages import Taker
 
 LIST_NAMES = ("samples", "train_samples", "prepared_samples")
 """Names for the list."""
 DATASET_NAMES = ("dataset", "train_dataset", "samples_once")
 """Names for a dataset that is made inside of the call, and has to be named twice."""
 INDEX_NAMES = ("index", "i", "place")
+_OF_ALL = "A `Subset` of all samples makes a dataset of the list: a library may take a list for something else."
 
 
 def listed_samples_change(source: str, line: int) -> ChangeText | None:
@@ -44,31 +48,67 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
     given = only_if or given
     if dotted(given) in LIST_NAMES:
         return None
-    # It is a name of the list's own, so it hides only what the dataset itself is called by.
-    within = {name.value for name in tree.nodes(cst.Name, within=given)}
-    index = next((name for name in INDEX_NAMES if name not in within), None)
-    if index is None:
-        return None
-    named = isinstance(given, (cst.Name, cst.Attribute, cst.Subscript)) and "(" not in code(given)
-    statement = tree.statement(call)
     lines: list[str] = []
     if only_if is None and may_have_lines_above(tree, call):
-        free = free_name(tree, LIST_NAMES)
-        dataset = code(given) if named else free_name(tree, DATASET_NAMES)
-        if free is None or dataset is None:
+        named = _named_above(tree, call, given)
+        if named is None:
             return None
-        lines = [] if named else [f"{dataset} = {moved_out(tree, given, call)}"]
-        lines.append(f"{free} = {_list(dataset, index)}")
-        instead = free
-    elif named:
-        instead = _list(code(given), index)
+        instead, lines = named
     else:
-        return None
+        index = _index(tree, given)
+        if index is None or not _is_name(given):
+            return None
+        instead = _list(code(given), index)
     if "\n" in instead or len(instead) > LONGEST_LINE:
         return None
-    above = {statement: lines} if lines else None
+    above = {tree.statement(call): lines} if lines else None
     edited = tree.edited({given: put(cst.parse_expression(instead))}, above)
     return None if edited is None else as_change(source, edited, tree.lines(call)[0], "")
+
+
+def given_samples_change(source: str, line: int, called: str, taker: Taker) -> ChangeText | None:
+    """The same where a library makes the loader of the dataset that it is given: by the call on `line` of what is
+    `called` so, as `taker` has it. It may take a list for something else, so it gets a dataset of one."""
+    tree = SourceTree.parse(source)
+    calls = [] if tree is None else [each for each in tree.called_from(line) if last_name(each.func) == called]
+    if tree is None or len(calls) != 1:
+        return None
+    call = calls[0]
+    given, statement = argument_of(call, taker), tree.statement(call)
+    if given is None or in_loop(tree, call) or asks_dataset(tree) or not may_have_lines_above(tree, call):
+        return None
+    named, top = _named_above(tree, call, given), first_import(tree) or tree.first_statement
+    if named is None or statement is None or top is None:
+        return None
+    samples, lines = named
+    above: dict[Statement, list[str]] = {statement: lines}
+    if not imports_torch(tree):
+        above[top] = ["import torch", *above.get(top, ())]
+    instead = f"torch.utils.data.Subset({samples}, range(len({samples})))"
+    edited = tree.edited({given: put(cst.parse_expression(instead))}, above)
+    return None if edited is None else as_change(source, edited, tree.lines(call)[0], _OF_ALL)
+
+
+def _named_above(tree: SourceTree, call: cst.Call, given: cst.BaseExpression) -> tuple[str, list[str]] | None:
+    """A name for the list, and the lines above the call's statement that make it; None where they can't be written."""
+    index, samples = _index(tree, given), free_name(tree, LIST_NAMES)
+    dataset = code(given) if _is_name(given) else free_name(tree, DATASET_NAMES)
+    if index is None or samples is None or dataset is None:
+        return None
+    lines = [] if _is_name(given) else [f"{dataset} = {moved_out(tree, given, call)}"]
+    return samples, [*lines, f"{samples} = {_list(dataset, index)}"]
+
+
+def _is_name(given: cst.BaseExpression) -> bool:
+    """Whether what is given can be written twice."""
+    return isinstance(given, (cst.Name, cst.Attribute, cst.Subscript)) and "(" not in code(given)
+
+
+def _index(tree: SourceTree, given: cst.BaseExpression) -> str | None:
+    """What an index is called in the list. It is a name of the list's own, so it hides only what the dataset itself is
+    called by."""
+    within = {name.value for name in tree.nodes(cst.Name, within=given)}
+    return next((name for name in INDEX_NAMES if name not in within), None)
 
 
 def _unpacked(source: str, tree: SourceTree, call: cst.Call) -> ChangeText | None:

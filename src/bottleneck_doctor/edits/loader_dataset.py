@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import libcst as cst
 
 from bottleneck_doctor.edits import arguments
-from bottleneck_doctor.edits.loader_target import TRAINERS, loader_calls
+from bottleneck_doctor.edits.loader_target import TRAINERS, loader_calls, made_as
+from bottleneck_doctor.edits.origin.definition import Expression
+from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.tree import LOOPS, SCOPES, Edit, SourceTree, Statement, code, constant, last_name, written
+from bottleneck_doctor.runtime.wire.messages import Taker
 
 _NAMES = ("dataset", "train_dataset", "rows", "train_rows")
 """Names for a dataset that is made inside of the call, and has to be named twice."""
@@ -21,16 +24,51 @@ _APART = (cst.Lambda, cst.CompFor, cst.ListComp, cst.SetComp, cst.DictComp, cst.
 def dataset_calls(tree: SourceTree, line: int) -> list[cst.Call]:
     """The calls on `line` that are given the dataset of a loader: those that make one or, where there are none, that of
     a trainer, which makes one of it."""
+    return loader_calls(tree, line) or trainer_calls(tree, line)
+
+
+def trainer_calls(tree: SourceTree, line: int) -> list[cst.Call]:
+    """The calls on `line` that make a trainer of transformers', or of a class of the user's that is made of one."""
     own = [node for node in tree.nodes(cst.ClassDef) if any(last_name(each.value) in TRAINERS for each in node.bases)]
     names = {*TRAINERS, *(each.name.value for each in own)}
     trainers = [call for call in tree.calls_on(line) if last_name(call.func) in names]
-    return loader_calls(tree, line) or [call for call in trainers if _trained_on(call) is not None]
+    return [call for call in trainers if _trained_on(call) is not None]
 
 
 def _trained_on(call: cst.Call) -> cst.BaseExpression | None:
     """What a trainer is given to train on; None where that is not seen."""
     named = [each.value for each in call.args if each.keyword is not None and each.keyword.value == _OF_TRAINERS]
     return named[0] if named else None
+
+
+def dataset_argument(
+    path: str, line: int, takers: Sequence[Taker], follower: Follower
+) -> tuple[Expression, cst.Call, Taker] | None:
+    """The call of a library that was seen to be given the dataset of the loader which it makes on `line`, where that is
+    written, and what takes it; None where there is none, or the call does not have it."""
+    tree = follower.tree(path)
+    there = [] if tree is None else tree.called_from(line)
+    if tree is None or not there:
+        return None
+    for taker in takers:
+        if taker.made:
+            made = made_as(taker.made, Expression(path, tree, there[0]), there[0], follower)
+        else:
+            named = [each for each in there if last_name(each.func) == taker.called]
+            made = (Expression(path, tree, named[0]), named[0]) if len(named) == 1 else None
+        if made is not None and argument_of(made[1], taker) is not None:
+            return (*made, taker)
+    return None
+
+
+def argument_of(call: cst.Call, taker: Taker) -> cst.BaseExpression | None:
+    """The dataset that a call gives what takes it, by name or by place; None where that is not seen."""
+    called, place = taker.names["dataset"], taker.places.get("dataset")
+    named = [each.value for each in call.args if each.keyword is not None and each.keyword.value == called]
+    before = [each for each in call.args if each.keyword is None and each.star != "**"]
+    if named or place is None or place >= len(before) or any(each.star for each in before[: place + 1]):
+        return named[0] if named else None
+    return before[place].value
 
 
 def is_given_if(given: cst.BaseExpression) -> cst.BaseExpression | None:

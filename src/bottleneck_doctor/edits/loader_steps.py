@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+import libcst as cst
+
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Setting, SettingValue
 from bottleneck_doctor.edits.advice import loader_arguments
@@ -13,15 +15,16 @@ from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.fastai_loaders import LIBRARY, fastai_step
 from bottleneck_doctor.edits.grouped_rows import grouped_rows_change
 from bottleneck_doctor.edits.kept_inputs import kept_inputs_change
-from bottleneck_doctor.edits.listed_samples import listed_samples_change
+from bottleneck_doctor.edits.listed_samples import given_samples_change, listed_samples_change
 from bottleneck_doctor.edits.loader_call import set_arguments
-from bottleneck_doctor.edits.loader_target import Target, target_on, trainer_made
+from bottleneck_doctor.edits.loader_dataset import dataset_argument, trainer_calls
+from bottleneck_doctor.edits.loader_target import Target, makes_loader, target_on, trainer_made
 from bottleneck_doctor.edits.origin.definition import Expression
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.step import Outcome, Step, Steps, at
 from bottleneck_doctor.edits.transformed_batches import transformed_batches_change
-from bottleneck_doctor.edits.tree import SourceTree
+from bottleneck_doctor.edits.tree import SourceTree, last_name
 from bottleneck_doctor.edits.trimmed_batches import trimmed_batches_change
 from bottleneck_doctor.edits.whole_batches import whole_batches_change
 from bottleneck_doctor.knobs import KeptInputs, ListedSamples, TransformedBatches, TrimmedBatches, WholeBatches
@@ -70,7 +73,7 @@ def of_the_loader(made: Steps, setting: Setting, found: Found, running: Running)
     if listed is not None:
         sentence = _given_a_list(listed)
         otherwise = words.capitalised(sentence)
-        made.steps.append(_where_made(site, listed_samples_change, otherwise, running))
+        made.steps.append(_listed(site, otherwise, found, running))
     if cut is not None:
         names = cut.names(found)
         otherwise = words.capitalised(_TO_LONGEST)
@@ -111,6 +114,30 @@ def _where_made(site: Site, change: Callable[[str, int], ChangeText | None], oth
         return at(site if here is None else Site(here.path, here.line), change, otherwise)(drafts)
 
     return step
+
+
+def _listed(site: Site, otherwise: str, found: Found, running: Running) -> Step:
+    """The step that gives a list of samples to the call that makes the loader, or to the library that makes it."""
+    plain = _where_made(site, listed_samples_change, otherwise, running)
+
+    def step(drafts: Drafts) -> Outcome:
+        follower = Follower(drafts.as_they_are, running)
+        given = dataset_argument(site.file, site.line, found.dataset_takers, follower)
+        if given is None or _takes_lists(*given[:2], follower):
+            return plain(drafts)
+        at_call, call, taker = given
+
+        def wrapped(text: str, line: int) -> ChangeText | None:
+            return given_samples_change(text, line, last_name(call.func), taker)
+
+        return at(Site(at_call.path, at_call.line), wrapped, otherwise)(drafts)
+
+    return step
+
+
+def _takes_lists(there: Expression, call: cst.Call, follower: Follower) -> bool:
+    """Whether a call makes a loader, or a trainer of transformers': what these are given may be a list."""
+    return makes_loader(there.tree, call) or call in trainer_calls(there.tree, there.line)
 
 
 def _leads_to(site: Site, tree: SourceTree, follower: Follower) -> Expression | None:

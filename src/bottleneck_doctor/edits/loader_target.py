@@ -214,7 +214,7 @@ def taken(at: Expression, call: cst.Call, takers: Sequence[Taker], follower: Fol
     found: list[tuple[Taker, Expression, cst.Call]] = []
     wanted = set(follower.running.own)
     for taker in takers:
-        there = (at, call) if not taker.made else _made_as(taker.made, at, call, follower)
+        there = made_as(taker.made, at, call, follower) if taker.made else _named_within(taker.called, at, call)
         names = {} if there is None else _left(taker, there[1])
         if there is not None and names:
             found.append((replace(taker, names=names), *there))
@@ -226,7 +226,14 @@ def taken(at: Expression, call: cst.Call, takers: Sequence[Taker], follower: Fol
     return Target(there_at, made, own=OwnNames(taker.names, otherwise), within=taker.within, holds=taker.holds)
 
 
-def _made_as(name: str, at: Expression, call: cst.Call, follower: Follower) -> tuple[Expression, cst.Call] | None:
+def _named_within(name: str, at: Expression, call: cst.Call) -> tuple[Expression, cst.Call]:
+    """The only call of this name in another one, as in `print(net.fit(rows))`; that one where there are none, since a
+    decorated function goes by another name, or several."""
+    named = [each for each in at.tree.nodes(cst.Call, within=call) if last_name(each.func) == name]
+    return (at.at(named[0]), named[0]) if len(named) == 1 else (at, call)
+
+
+def made_as(name: str, at: Expression, call: cst.Call, follower: Follower) -> tuple[Expression, cst.Call] | None:
     """The call that makes an object of a class of this name, and where it is written: what this call is of or is given,
     or else the only one of its file. None where that is not known, or there are several."""
     if last_name(call.func) == name:

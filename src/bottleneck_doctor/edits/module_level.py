@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import libcst as cst
 
 from bottleneck_doctor.edits.diff import ChangeText, as_change
-from bottleneck_doctor.edits.tree import SCOPES, Edit, SourceTree, is_program, names_of
+from bottleneck_doctor.edits.tree import SCOPES, Edit, SourceTree, Statement, is_program, names_of
 
 _LINES = re.compile(r"(?<=\n)")
 
@@ -29,6 +29,19 @@ def imports_torch(tree: SourceTree) -> bool:
     """Whether torch can be written by its name."""
     plain = [alias for node in tree.nodes(cst.Import) for alias in node.names if alias.asname is None]
     return any(alias.evaluated_name.split(".")[0] == "torch" for alias in plain)
+
+
+def first_import(tree: SourceTree) -> Statement | None:
+    """The first import of the module that is none from `__future__`."""
+    first = tree.first_statement
+    body = tree.block(tree.module)
+    behind = body[body.index(first) :] if first is not None else []
+    return next((each for each in behind if _imports(each)), None)
+
+
+def _imports(statement: Statement) -> bool:
+    inside = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+    return any(isinstance(each, (cst.Import, cst.ImportFrom)) for each in inside)
 
 
 def defined_above(

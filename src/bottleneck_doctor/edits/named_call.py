@@ -46,16 +46,21 @@ def set_named(drafts: Drafts, file: str, edit: Argument, running: Running | None
 
 def set_seen(drafts: Drafts, edit: Argument, seen: Made, running: Running | None = None) -> list[Told]:
     """The same for the calls that were seen to make it, whatever they call; nothing is told where their lines alone
-    can't tell which those are."""
+    can't tell which those are. If only some of them can be edited, the others are to be edited by hand."""
     told: list[Told] = []
+    left: list[Told] = []
     for called, site in seen.calls:
         line = drafts.line(site.file, site.line)
-        told += _set(drafts, site.file, edit, running, partial(_made_on, line=line, name=called))
+        here = _set(drafts, site.file, edit, running, partial(_made_on, line=line, name=called))
+        told += here
+        left += [] if here else [_by_hand(drafts, edit, site, f"Its class is `{called}`.")]
     for library, site in seen.through:
         line, name = drafts.line(site.file, site.line), _HANDING_ON.get(library, "")
         here = _set(drafts, site.file, edit, running, partial(_named_on, line=line, name=name))
-        told += here or _through(drafts, edit, seen.takers, site, running)
-    return told
+        here = here or _through(drafts, edit, seen.takers, site, running)
+        told += here
+        left += [] if here else [_by_hand(drafts, edit, site, f"Here, {library} makes it.")]
+    return [*told, *left] if told else []
 
 
 def _through(
@@ -71,7 +76,11 @@ def where_made(drafts: Drafts, edit: Argument, seen: Made) -> list[Told]:
     """What to do by hand at the first line that was seen to make it, or to call the library that does."""
     by = [(site, f"Its class is `{called}`.") for called, site in seen.calls]
     by += [(site, f"Here, {library} makes it.") for library, site in seen.through]
-    return [Told(site.file, drafts.line(site.file, site.line), f"{_sentence(edit)} {why}") for site, why in by[:1]]
+    return [_by_hand(drafts, edit, *each) for each in by[:1]]
+
+
+def _by_hand(drafts: Drafts, edit: Argument, site: Site, why: str) -> Told:
+    return Told(site.file, drafts.line(site.file, site.line), f"{_sentence(edit)} {why}", unfinished=True)
 
 
 def _sentence(edit: Argument) -> str:

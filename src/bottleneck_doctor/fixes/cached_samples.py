@@ -24,7 +24,8 @@ FIX = Fix(
     risk="identical",
     how=(
         "`DataLoader([dataset[index] for index in range(len(dataset))], ...)`. In Lightning, return that loader from "
-        "`train_dataloader`; give transformers' `Trainer` that list as its `train_dataset`. Leave it if you add random "
+        "`train_dataloader`; give transformers' `Trainer` that list as its `train_dataset`. Give another library that "
+        "makes the loader a dataset of it: `Subset(samples, range(len(samples)))`. Leave it if you add random "
         "transforms, or if your data set changes from epoch to epoch by itself."
     ),
     target="data",

@@ -14,6 +14,7 @@ from .loader import dataset_copies
 from .loader.attributes import (
     batch_size,
     construction_site,
+    dataset_takers_known,
     epoch_length,
     is_iterable,
     known_as,
@@ -126,6 +127,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
         open_handle=dataset_copies.opened_early(loader),
         loader_site=construction_site(loader),
         loader_takers=takers_known(loader),
+        dataset_takers=dataset_takers_known(loader),
         setup_seconds=requests[0][0] - process_started,
         **own_setting(loader),
         **common,

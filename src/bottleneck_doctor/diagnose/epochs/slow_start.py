@@ -14,6 +14,8 @@ RUN_EPOCHS = 10
 """A start is compared with at least this many epochs: people shorten a training to have it examined."""
 RUN_SECONDS = 600.0
 """Or with this many seconds, if the length of an epoch is not known."""
+SHORTEST_RUN = 60.0
+"""And with this many seconds in any case: of a training whose epochs take a second, people make more than ten. Ours."""
 
 LITTLE = 0.01
 """Of a run whose length the program says, a start that takes less than this is not worth a word. Ours: in a run of an
@@ -25,7 +27,7 @@ def judge(evidence: Evidence) -> Statement | None:
     if seconds is None or seconds < LONG:
         return None
     epoch = evidence.epoch_seconds
-    run = RUN_EPOCHS * (epoch + (evidence.pause_seconds or 0.0)) if epoch else RUN_SECONDS
+    run = max(RUN_EPOCHS * (epoch + (evidence.pause_seconds or 0.0)), SHORTEST_RUN) if epoch else RUN_SECONDS
     known = whole_run(evidence)
     if known is not None:
         run = max(run, known.training + (known.between or 0.0))

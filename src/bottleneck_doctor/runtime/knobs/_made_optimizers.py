@@ -9,7 +9,7 @@ import re
 import weakref
 from dataclasses import asdict
 from types import FrameType
-from typing import Any, Dict, List, MutableMapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, MutableMapping, Optional, Tuple
 
 import torch
 
@@ -57,16 +57,21 @@ def watch(steps: Steps) -> None:
     patches.put(torch.optim.Optimizer, "__init__", noting)
 
 
-def told(steps: Steps) -> Optional[Dict[str, Any]]:
-    """What a knob of optimizers tells. `calls`: the class of each optimizer of the loop, with the file and the line of
-    the call that makes it. `through`: the same of those that a library makes, with its name and the line that calls it.
+def _none(optimizer: Any) -> str:
+    return ""
+
+
+def told(steps: Steps, refusal: Callable[[Any], str] = _none) -> Optional[Dict[str, Any]]:
+    """What a knob of optimizers tells, of those for which it has no `refusal`: the class of another one may not know
+    what the edit gives it. `calls`: the class of each optimizer of the loop, with the file and the line of the call
+    that makes it. `through`: the same of those that a library makes, with its name and the line that calls it.
     `takers`: what takes their arguments there. None where nothing was seen."""
     places, patches = steps.noted.get(_NAME) or ({}, Patches())
     patches.take_off()
     seen: Dict[str, List[Any]] = {"calls": [], "through": []}
     for optimizer in steps.optimizers:
         place: Optional[_Place] = places.get(optimizer)
-        if place is None:
+        if place is None or refusal(optimizer):
             continue
         file, line, library, takers = place
         kept = seen["through" if library else "calls"]

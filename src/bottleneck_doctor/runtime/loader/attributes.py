@@ -22,6 +22,12 @@ def takers_known(loader: Any) -> Optional[List[Taker]]:
     return takers if isinstance(takers, list) else None
 
 
+def dataset_takers_known(loader: Any) -> List[Taker]:
+    """What is given this loader's dataset where a library makes the loader."""
+    takers = loader.__dict__.get("_doctor_dataset_takers")
+    return takers if isinstance(takers, list) else []
+
+
 def known_as(loader: Any) -> Any:
     """The loader that the user knows. Fastai's hand torch's iterators an object of their own, which holds them."""
     return getattr(loader, "d", loader) if library(loader) == "fastai" else loader

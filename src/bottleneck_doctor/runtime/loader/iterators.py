@@ -20,7 +20,7 @@ from ..process.user_code import user_site
 from . import dataset_copies
 from .attributes import is_iterable
 from .shadow import IN_THIS_PROCESS, draw_apart, shadow_of
-from .takers import takers_of
+from .takers import dataset_takers_of, takers_of
 
 _BaseIter = dataloader._BaseDataLoaderIter
 _original_next = _BaseIter.__next__
@@ -66,6 +66,7 @@ def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any],
         takers = None if site is None else takers_of(get_frame(1), self, kwargs)
         if takers is not None:
             self.__dict__["_doctor_takers"] = takers
+            self.__dict__["_doctor_dataset_takers"] = dataset_takers_of(get_frame(1), self)
         dataset_copies.made(self)
 
     patches = (

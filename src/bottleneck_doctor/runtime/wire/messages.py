@@ -47,13 +47,15 @@ class Taker:
     """What takes arguments of a loader that a library makes: the function that the user's line calls (`made` is ""), or
     a class, by its name. `names`: what it calls the DataLoader's arguments; none where the function refuses them all.
     `places`: which of its positional arguments those are, counted from 0, that can be given so. `within`: the argument
-    that is a dict of them, "" where each is one of its own; `holds`: what is in it where the call does not give it."""
+    that is a dict of them, "" where each is one of its own; `holds`: what is in it where the call does not give it.
+    `called`: the function's name."""
 
     made: str = ""
     names: Dict[str, str] = field(default_factory=dict)
     places: Dict[str, int] = field(default_factory=dict)
     within: str = ""
     holds: Dict[str, Any] = field(default_factory=dict)
+    called: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class Found:
     loader_site: Optional[Site] = None
     loader_takers: Optional[List[Taker]] = None
     """What takes its arguments, as far as that is known; None where the user's line makes it."""
+    dataset_takers: List[Taker] = field(default_factory=list)
+    """What is given its dataset, whose name there is `dataset`, where a library makes it."""
     forward_site: Optional[Site] = None
     forward_path: List[Site] = field(default_factory=list)
     """The user's lines that lead there, from the innermost out."""
@@ -321,7 +325,7 @@ def decode(line: bytes) -> Any:
                 if body.get(name) is not None:
                     body[name] = Site(**body[name])
             body["forward_path"] = [Site(**each) for each in body.get("forward_path", ())]
-            for name in ("loader_takers", "trainer_takers"):
+            for name in ("loader_takers", "dataset_takers", "trainer_takers"):
                 if body.get(name) is not None:
                     body[name] = [Taker(**each) for each in body[name]]
         message = kind(**body)
