@@ -116,9 +116,10 @@ def test_what_takes_the_arguments_of_a_loader_that_a_library_makes(tmp_path: Pat
         program.close()
     assert found.loader_site == Site(str(script), len(trains.splitlines()))
     assert found.loader_takers == [
-        Taker("", {"batch_size": "batch_size"}, {"batch_size": 1}),
+        Taker("", {"batch_size": "batch_size"}, {"batch_size": 1}, called="fit"),
         Taker("Trainer", {"num_workers": "num_workers"}),
     ]
+    assert found.dataset_takers == [Taker("Trainer", {"dataset": "rows"}, {"dataset": 0})]
 
 
 BY_HAND = """
