@@ -18,7 +18,7 @@ from bottleneck_doctor.runtime.loop.trainers import lightning_takers
 from bottleneck_doctor.runtime.wire.messages import Found, Taker, decode, encode
 
 LIGHTNING = "class Trainer:\n    def fit(self, model):\n        return ask()\n"
-KIT = """
+TIMED = """
 import functools
 
 def timed(function):
@@ -26,7 +26,8 @@ def timed(function):
     def wrapper(*args, **kwargs):
         return function(*args, **kwargs)
     return wrapper
-
+"""
+KIT = f"""{TIMED}
 class Base:
     def __init__(self, chunk, pl_trainer_kwargs=None):
         pass
@@ -112,15 +113,8 @@ def test_a_line_of_the_user_s_makes_its_own_loader() -> None:
     assert takers_of(sys._getframe(), object(), {}) is None
 
 
-NET = """
-import functools
+NET = f"""{TIMED}
 from torch.utils.data import DataLoader, Dataset, Subset
-
-def timed(function):
-    @functools.wraps(function)
-    def wrapper(*args, **kwargs):
-        return function(*args, **kwargs)
-    return wrapper
 
 class Net:  # As those of skorch.
     @timed

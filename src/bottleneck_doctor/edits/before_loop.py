@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from bottleneck_doctor.edits.diff import ChangeText, as_change
-from bottleneck_doctor.edits.module_level import first_import
+from bottleneck_doctor.edits.module_level import with_import
 from bottleneck_doctor.edits.tree import LOOPS, SCOPES, SourceTree, Statement, dotted
 
 
@@ -27,9 +27,7 @@ def before_loop_change(source: str, line: int, lines: Sequence[str], module: str
         return None
     above: dict[Statement, list[str]] = {loops[0]: list(lines)}
     if not _is_imported(tree, module):
-        top = first_import(tree) or tree.first_statement
-        assert top is not None
-        above[top] = [f"import {module}", *above.get(top, ())]
+        above = with_import(tree, module, above)
     edited = tree.edited({}, above)
     return None if edited is None else as_change(source, edited, tree.lines(loops[0])[0], "")
 

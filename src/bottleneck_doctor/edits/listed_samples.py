@@ -19,7 +19,7 @@ from bottleneck_doctor.edits.loader_dataset import (
     moved_out,
     unpacked_dataset,
 )
-from bottleneck_doctor.edits.module_level import first_import, imports_torch
+from bottleneck_doctor.edits.module_level import imports_torch, with_import
 from bottleneck_doctor.edits.tree import SourceTree, Statement, code, dotted, last_name, put
 from bottleneck_doctor.runtime.wire.messages import Taker
 
@@ -77,13 +77,13 @@ def given_samples_change(source: str, line: int, called: str, taker: Taker) -> C
     given, statement = argument_of(call, taker), tree.statement(call)
     if given is None or in_loop(tree, call) or asks_dataset(tree) or not may_have_lines_above(tree, call):
         return None
-    named, top = _named_above(tree, call, given), first_import(tree) or tree.first_statement
-    if named is None or statement is None or top is None:
+    named = _named_above(tree, call, given)
+    if named is None or statement is None:
         return None
     samples, lines = named
     above: dict[Statement, list[str]] = {statement: lines}
     if not imports_torch(tree):
-        above[top] = ["import torch", *above.get(top, ())]
+        above = with_import(tree, "torch", above)
     instead = f"torch.utils.data.Subset({samples}, range(len({samples})))"
     edited = tree.edited({given: put(cst.parse_expression(instead))}, above)
     return None if edited is None else as_change(source, edited, tree.lines(call)[0], _OF_ALL)

@@ -31,7 +31,14 @@ def imports_torch(tree: SourceTree) -> bool:
     return any(alias.evaluated_name.split(".")[0] == "torch" for alias in plain)
 
 
-def first_import(tree: SourceTree) -> Statement | None:
+def with_import(tree: SourceTree, module: str, above: Mapping[Statement, list[str]]) -> dict[Statement, list[str]]:
+    """Lines that are to stand `above` statements, and `import module` at the top of the file."""
+    top = _first_import(tree) or tree.first_statement
+    assert top is not None
+    return {**above, top: [f"import {module}", *above.get(top, ())]}
+
+
+def _first_import(tree: SourceTree) -> Statement | None:
     """The first import of the module that is none from `__future__`."""
     first = tree.first_statement
     body = tree.block(tree.module)
