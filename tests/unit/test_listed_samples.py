@@ -175,6 +175,20 @@ def test_torch_is_imported_where_the_file_has_no_name_for_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("head", "imported", "name"),
+    [
+        ("import torch as t\n", "", "t"),
+        ("from kit import net\n\ndef seed():\n    import torch\n", "import torch\n", "torch"),
+    ],
+)
+def test_torch_is_called_what_the_whole_file_calls_it(head: str, imported: str, name: str) -> None:
+    change = given_samples_change(f"{head}net.fit(rows)\n", head.count("\n") + 1, "fit", FIT)
+    assert change is not None
+    listed = "samples = [rows[index] for index in range(len(rows))]\n"
+    assert change.edited == f"{imported}{head}{listed}net.fit({OF_ALL.replace('torch', name, 1)})\n"
+
+
+@pytest.mark.parametrize(
     "call",
     [
         "net.fit(*data)",

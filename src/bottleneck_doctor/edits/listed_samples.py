@@ -19,7 +19,7 @@ from bottleneck_doctor.edits.loader_dataset import (
     moved_out,
     unpacked_dataset,
 )
-from bottleneck_doctor.edits.module_level import imports_torch, with_import
+from bottleneck_doctor.edits.module_level import with_import
 from bottleneck_doctor.edits.tree import SourceTree, Statement, code, dotted, last_name, put
 from bottleneck_doctor.runtime.wire.messages import Taker
 
@@ -82,9 +82,10 @@ def given_samples_change(source: str, line: int, called: str, taker: Taker) -> C
         return None
     samples, lines = named
     above: dict[Statement, list[str]] = {statement: lines}
-    if not imports_torch(tree):
-        above = with_import(tree, "torch", above)
-    instead = f"torch.utils.data.Subset({samples}, range(len({samples})))"
+    torch = tree.torch_name or "torch"
+    if tree.torch_name is None:
+        above = with_import(tree, torch, above)
+    instead = f"{torch}.utils.data.Subset({samples}, range(len({samples})))"
     edited = tree.edited({given: put(cst.parse_expression(instead))}, above)
     return None if edited is None else as_change(source, edited, tree.lines(call)[0], _OF_ALL)
 
