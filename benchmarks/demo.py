@@ -32,14 +32,18 @@ GOALS = {True: 19, False: 16}
 """Of how many of them a fix is to be claimed: on a quiet machine, and beside other programs."""
 
 
-def examine(kind: str) -> dict[str, Any]:
-    """One examination: what was claimed, what the changed program said of it, and how long it took."""
+def examine(kind: str, reports: Path | None) -> dict[str, Any]:
+    """One examination: what was claimed, what the changed program said of it, and how long it took. `reports`: where
+    its `report.json` is kept."""
     with tempfile.TemporaryDirectory(prefix="demo-") as folder, beside(kind):
         pets, output = Path(folder) / "pets", Path(folder) / "out"
         shutil.copytree(ROOT / "examples" / "pets", pets, ignore=shutil.ignore_patterns("data", "runs", "__pycache__"))
         words = ["run", "--quiet", "-o", str(output), str(pets / "train.py"), "--", str(pets / "config.json")]
         _, failure, wall = examination(words, Path(folder), LIMIT)
         report = {} if failure else msgspec.json.decode((output / "report.json").read_bytes())
+        if reports is not None and report:
+            reports.mkdir(parents=True, exist_ok=True)
+            shutil.copy(output / "report.json", reports / f"{kind}-{time.strftime('%Y%m%d-%H%M%S')}.json")
     method, verdict, confirmation = (report.get(name) or {} for name in ("method", "verdict", "confirmation"))
     return {
         "revision": revision(),
@@ -104,6 +108,7 @@ def main() -> int:
     )
     parser.add_argument("--beside", nargs="+", choices=list(WANTED), help="only beside these")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep everything here; taken up again if it exists")
+    parser.add_argument("--reports", type=Path, metavar="FOLDER", help="keep the report.json of each examination here")
     parser.add_argument("--table", action="store_true", help="measure nothing, print what the file holds")
     options = parser.parse_args()
 
@@ -118,7 +123,7 @@ def main() -> int:
                     mine = records.setdefault(kind, [])
                     if number < WANTED[kind] and len(mine) <= number:
                         say(f"{kind}, {number + 1} of {WANTED[kind]}")
-                        mine.append(examine(kind))
+                        mine.append(examine(kind, options.reports))
                         save(options.json, document)
         except KeyboardInterrupt:
             interrupted = True
