@@ -166,6 +166,7 @@ KNOWN = (
         steps=0,
     ),
     Known(name="endless_cycle", arguments=("80",), found={"epoch_batches": 20}, slow=True),
+    Known(name="numbered_rows", arguments=("80",), found={"loader_type": "Numbered", "dataset_type": "Rows"}),
     Known(
         name="compiled_autocast",
         arguments=("2",),

@@ -102,8 +102,16 @@ def test_calls_that_are_left_alone(call: str) -> None:
     assert edited(call) is None
 
 
-def test_torch_has_to_be_there_by_its_name() -> None:
-    assert edited("loader = DataLoader(data, 4)", HEAD.replace("import torch\n", "import torch as t\n")) is None
+def test_torch_is_called_what_the_file_calls_it() -> None:
+    call = "loader = DataLoader(data, 4)"
+    short = edited(call, HEAD.replace("import torch\n", "import torch as t\n"))
+    assert short is not None
+    assert "    batch = t.utils.data.default_collate(rows)\n" in short
+
+
+def test_torch_has_to_be_there_for_the_whole_file() -> None:
+    within = "def shown(batch):\n    import torch\n\n    print(torch.is_tensor(batch))\n"
+    assert edited("loader = DataLoader(data, 4)", HEAD.replace("import torch\n", within)) is None
 
 
 def test_other_line_ends_stay() -> None:

@@ -10,10 +10,11 @@ import libcst as cst
 from bottleneck_doctor.edits import arguments
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.loader_target import POSITIONS, loader_calls
-from bottleneck_doctor.edits.module_level import defined_above, imports_torch, of_the_module
+from bottleneck_doctor.edits.module_level import defined_above, of_the_module
 from bottleneck_doctor.edits.tree import Edit, SourceTree, code, dotted, put
 
-DEFAULT = "torch.utils.data.default_collate"
+DEFAULT = "utils.data.default_collate"
+"""What torch makes batches by, as it is called in `torch`."""
 COLLATE = "collate_fn"
 
 
@@ -60,7 +61,7 @@ class Collating:
 def _collate(tree: SourceTree, given: cst.BaseExpression | None) -> str | None:
     """What makes a batch as it is now, as it can be written at the top of the module; None where that is not seen."""
     if given is None:
-        return DEFAULT if imports_torch(tree) else None
+        return f"{tree.torch_name}.{DEFAULT}" if tree.torch_name else None
     text = dotted(given)
     return text if text and text.split(".")[0] in of_the_module(tree) else None
 

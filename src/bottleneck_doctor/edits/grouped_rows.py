@@ -11,7 +11,7 @@ from bottleneck_doctor.edits import arguments
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.loader_dataset import in_loop, moved_out, named_above
 from bottleneck_doctor.edits.loader_target import POSITIONS, Given, given_by_name, loader_calls
-from bottleneck_doctor.edits.module_level import defined_above, imports_torch
+from bottleneck_doctor.edits.module_level import defined_above
 from bottleneck_doctor.edits.tree import Edit, SourceTree, code, constant, has_comment, put
 
 NAME = "GroupedByLength"
@@ -29,7 +29,7 @@ def grouped_rows_change(source: str, line: int, part: str) -> ChangeText | None:
     this is certain."""
     tree = SourceTree.parse(source)
     calls = [] if tree is None else loader_calls(tree, line)
-    if tree is None or len(calls) != 1 or tree.says(NAME) or not imports_torch(tree):
+    if tree is None or len(calls) != 1 or tree.says(NAME) or tree.torch_name is None:
         return None
     call = calls[0]
     given = given_by_name(call)
@@ -70,11 +70,11 @@ def _with_sampler(tree: SourceTree, made: cst.CSTNode, call: cst.Call, sampler: 
 
 
 def _sampler(tree: SourceTree, part: str, drop_last: bool) -> Sequence[str]:
-    indent, part = tree.module.default_indent, part.replace('"', tree.quote)
+    indent, torch, part = tree.module.default_indent, tree.torch_name, part.replace('"', tree.quote)
     counted = "len(self.lengths) // self.batch_size" if drop_last else "-(-len(self.lengths) // self.batch_size)"
     ends = "len(rows) - size + 1" if drop_last else "len(rows)"
     lines = [
-        (0, f"class {NAME}(torch.utils.data.Sampler):"),
+        (0, f"class {NAME}({torch}.utils.data.Sampler):"),
         (1, "def __init__(self, dataset, batch_size):"),
         (2, "self.batch_size = batch_size"),
         (2, f"self.lengths = [len(dataset[index]{part}) for index in range(len(dataset))]"),
@@ -83,14 +83,14 @@ def _sampler(tree: SourceTree, part: str, drop_last: bool) -> Sequence[str]:
         (2, f"return {counted}"),
         (0, ""),
         (1, "def __iter__(self):"),
-        (2, "order, size = torch.randperm(len(self.lengths)).tolist(), self.batch_size"),
+        (2, f"order, size = {torch}.randperm(len(self.lengths)).tolist(), self.batch_size"),
         (2, "# Rows are sorted within so many that each epoch has other batches."),
         (2, "together = max(1, min(50, len(order) // (4 * size))) * size"),
         (2, "batches = []"),
         (2, "for first in range(0, len(order), together):"),
         (3, "rows = sorted(order[first : first + together], key=self.lengths.__getitem__)"),
         (3, f"batches += [rows[place : place + size] for place in range(0, {ends}, size)]"),
-        (2, "for place in torch.randperm(len(batches)).tolist():"),
+        (2, f"for place in {torch}.randperm(len(batches)).tolist():"),
         (3, "yield batches[place]"),
         (0, ""),
         (0, ""),

@@ -25,12 +25,6 @@ def of_the_module(tree: SourceTree) -> set[str]:
     return made
 
 
-def imports_torch(tree: SourceTree) -> bool:
-    """Whether torch can be written by its name."""
-    plain = [alias for node in tree.nodes(cst.Import) for alias in node.names if alias.asname is None]
-    return any(alias.evaluated_name.split(".")[0] == "torch" for alias in plain)
-
-
 def with_import(tree: SourceTree, module: str, above: Mapping[Statement, list[str]]) -> dict[Statement, list[str]]:
     """Lines that are to stand `above` statements, and `import module` at the top of the file."""
     top = _first_import(tree) or tree.first_statement

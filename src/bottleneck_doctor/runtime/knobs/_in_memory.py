@@ -11,6 +11,7 @@ import os
 import weakref
 from typing import Any, Callable, List, Optional, Tuple
 
+from ..loop.own_dataset import own_dataset
 from . import GuestContext, Knob, Refused
 from ._around import layers
 from ._memory import host_free
@@ -45,7 +46,7 @@ class InMemory(Knob):
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         loader = getattr(feed, "loader", None)
         # `batched_transforms` may be on as well.
-        return None if loader is None else any(map(self.stands_in, layers(loader.dataset))) == bool(value)
+        return None if loader is None else any(map(self.stands_in, layers(own_dataset(loader)))) == bool(value)
 
 
 def made_once(known: List[Tuple[Any, Any]], dataset: Any, make: Callable[[], Any]) -> Any:

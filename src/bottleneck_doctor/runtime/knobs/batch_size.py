@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 from torch.utils.data import BatchSampler, IterableDataset
 
+from ..loop.own_dataset import own_dataset
 from ..loop.steps import Steps
 from . import Knob
 from ._rebatched import Joined
@@ -40,7 +41,7 @@ class BatchSize(Knob):
 
 def obstacle(loader: Any) -> str:
     """Why batches of this loader can't be made larger, as the end of a sentence; "" if they can."""
-    if isinstance(loader.dataset, IterableDataset):
+    if isinstance(own_dataset(loader), IterableDataset):
         return "an iterable dataset is not asked for samples by index"
     if type(loader.batch_sampler) is not BatchSampler or not isinstance(loader.batch_size, int):
         return "the loader does not make its batches by a size"

@@ -31,6 +31,7 @@ from torch.utils.data._utils.collate import default_collate, default_convert
 from torch.utils.data.distributed import DistributedSampler
 
 from ..loop.batches import tensors_of
+from ..loop.own_dataset import own_dataset
 from ..loop.steps import Steps
 from . import Knob
 
@@ -71,8 +72,8 @@ class BatchedFetch(Knob):
 
 def obstacle(loader: Any) -> str:
     """Why this loader's batches can't be fetched as a whole, as the end of a sentence; "" if they can."""
-    dataset = loader.dataset
-    if isinstance(loader.dataset, IterableDataset):
+    dataset = own_dataset(loader)
+    if isinstance(own_dataset(loader), IterableDataset):
         return "an iterable dataset has no rows that could be taken by index"
     if not loader._auto_collation:
         return "already on: the loader asks its dataset for whole batches"

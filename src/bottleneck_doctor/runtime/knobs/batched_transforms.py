@@ -13,6 +13,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 import torch
 from torch.utils.data import IterableDataset
 
+from ..loop.own_dataset import own_dataset
 from ..loop.steps import Steps
 from ..process.originals import now
 from . import GuestContext, Knob
@@ -58,10 +59,10 @@ class BatchedTransforms(Knob):
 
     @classmethod
     def shape(cls, value: Any, loader: Any) -> None:
-        tail = tail_of(loader.dataset) if value and _places else None
+        tail = tail_of(own_dataset(loader)) if value and _places else None
         if tail is not None:
             values = loader.__dict__
-            values["dataset"] = WithoutTail(loader.dataset, tail)
+            values["dataset"] = WithoutTail(own_dataset(loader), tail)
             if value != ON_DEVICE:
                 values["collate_fn"] = OnBatch(loader.collate_fn, tail, list(_places))
 
@@ -74,7 +75,7 @@ class BatchedTransforms(Knob):
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         loader = getattr(feed, "loader", None)
-        return None if loader is None else isinstance(loader.dataset, WithoutTail) == bool(value)
+        return None if loader is None else isinstance(own_dataset(loader), WithoutTail) == bool(value)
 
 
 _places: List[Where] = []
@@ -115,7 +116,7 @@ def look(loader: Any) -> Dict[str, Any]:
     """`obstacle`: why the last transforms can't be done to the batches of this loader, as the end of a sentence; "" if
     they can. Then `transforms`: as they are written; `instead`: what stands there afterwards; `on_batch`: what is done
     to the batch; `places`: where in it the pictures are, as code, if they can be replaced there."""
-    dataset = loader.dataset
+    dataset = own_dataset(loader)
     if isinstance(dataset, IterableDataset):
         return {"obstacle": "an iterable dataset has no samples that could be compared"}
     if not loader._auto_collation:
@@ -152,7 +153,7 @@ def _for_batch(element: Any) -> str:
 
 def _looked_at(loader: Any) -> Any:
     """A `Looked`; or why batches can't get the transforms. May raise."""
-    dataset = loader.dataset
+    dataset = own_dataset(loader)
     tail = tail_of(dataset)
     if tail is None and getattr(loader.collate_fn, "__name__", "") == _WRITTEN:
         return f"already on: the loader's `{_WRITTEN}` does the last transforms to whole batches"

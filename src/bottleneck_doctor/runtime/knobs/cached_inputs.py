@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from torch.utils.data import IterableDataset
 
+from ..loop.own_dataset import own_dataset
 from ..loop.steps import Steps
 from ..process.originals import now
 from ._formatted import KeptRows, Rows, Transform, transform_of
@@ -59,7 +60,7 @@ class CachedInputs(InMemory):
 def look(loader: Any) -> Dict[str, Any]:
     """`obstacle`: why the inputs of the transforms can't be kept, as the end of a sentence; "" if they can. Then
     `samples`, their number, and about what taking all inputs takes: `bytes`, and `seconds`. `held`: as `_held_by`."""
-    dataset = loader.dataset
+    dataset = own_dataset(loader)
     _source.clear()
     if isinstance(dataset, IterableDataset):
         return {"obstacle": "an iterable dataset has no samples that could be taken by index"}

@@ -16,6 +16,7 @@ from typing import AbstractSet, Any, Callable, Dict, List, Optional, Set, Tuple
 import torch
 from torch.utils.data import IterableDataset, TensorDataset
 
+from ..loop.own_dataset import own_dataset
 from ..loop.steps import Steps
 from ..process.originals import now
 from ._generators import Generators
@@ -66,7 +67,7 @@ def look(loader: Any) -> Dict[str, Any]:
     """`obstacle`: why the samples of this loader can't be prepared once, as the end of a sentence; "" if they can.
     Then `samples`, their number, and about what preparing takes: `bytes` in all, and `seconds` in all. `repeats`:
     whether a sample is the same in each epoch; not there if nobody knows."""
-    dataset = loader.dataset
+    dataset = own_dataset(loader)
     obstacle = _by_kind(loader)
     if obstacle:
         return {"obstacle": obstacle, "repeats": True} if obstacle is _IN_MEMORY else {"obstacle": obstacle}
@@ -87,7 +88,7 @@ def look(loader: Any) -> Dict[str, Any]:
 
 def _by_kind(loader: Any) -> str:
     """What already the kinds of loader and dataset rule out, without a sample."""
-    dataset = loader.dataset
+    dataset = own_dataset(loader)
     if isinstance(dataset, IterableDataset):
         return "an iterable dataset has no samples that could be taken by index"
     if not loader._auto_collation:

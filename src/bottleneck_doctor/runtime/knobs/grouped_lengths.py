@@ -16,6 +16,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 
 from torch.utils.data import BatchSampler, IterableDataset, RandomSampler
 
+from ..loop.own_dataset import own_dataset
 from ..loop.padding import Padding, mask_of, padding_of
 from ..loop.steps import Steps
 from ..process.originals import now
@@ -73,7 +74,7 @@ class GroupedLengths(Knob):
     @classmethod
     def shape(cls, value: Any, loader: Any) -> None:
         rows = _looked_at[0] if _looked_at else None
-        if value and rows is not None and len(loader.dataset) == rows.size and not _by_kind(loader):
+        if value and rows is not None and len(own_dataset(loader)) == rows.size and not _by_kind(loader):
             loader.__dict__["batch_sampler"] = Grouped(loader.batch_sampler, rows.batches)
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
@@ -86,7 +87,7 @@ class GroupedLengths(Knob):
 
 def _by_kind(loader: Any) -> str:
     """Why rows of this kind of loader can't be grouped, as the end of a sentence; "" if they can."""
-    if isinstance(loader.dataset, IterableDataset):
+    if isinstance(own_dataset(loader), IterableDataset):
         return "an iterable dataset is not asked for samples by index"
     batches = loader.batch_sampler
     if type(batches) is not BatchSampler or not isinstance(batches.batch_size, int):
@@ -130,7 +131,7 @@ def _look(loader: Any) -> Dict[str, Any]:
     """`obstacle`: why the lengths of rows can't be known, as the end of a sentence; "" if they can. Then `part`: what
     of a sample is as long as its row, as code behind it (`["input_ids"]`); and, where transformers is used,
     `by_trainer`: the name of its trainer's argument for it, and the value."""
-    before = Generators(loader.dataset)
+    before = Generators(own_dataset(loader))
     try:
         return _seen(loader)
     except Exception as error:
@@ -140,7 +141,7 @@ def _look(loader: Any) -> Dict[str, Any]:
 
 
 def _seen(loader: Any) -> Dict[str, Any]:
-    dataset, size = loader.dataset, loader.batch_sampler.batch_size
+    dataset, size = own_dataset(loader), loader.batch_sampler.batch_size
     count = len(dataset)
     drawn = random.Random().sample(range(count), min(count, MOST_ROWS))
     part = _part([dataset[index] for index in drawn[:COLLATED]], loader.collate_fn)

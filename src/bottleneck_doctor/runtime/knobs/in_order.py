@@ -13,6 +13,7 @@ import torch
 from torch.utils.data import BatchSampler, IterableDataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
+from ..loop.own_dataset import own_dataset
 from ..loop.steps import Steps
 from . import Knob
 
@@ -42,7 +43,7 @@ def obstacle(loader: Any) -> str:
         return f"`in_order` came with torch 2.6, and this is {torch.__version__}"
     if not loader.in_order:
         return "already on: the loader hands over batches as soon as they are ready"
-    if isinstance(loader.dataset, IterableDataset):
+    if isinstance(own_dataset(loader), IterableDataset):
         return "an iterable dataset sets the order of its samples itself, which may have a meaning"
     sampler: Any = loader.batch_sampler
     if type(sampler) is BatchSampler:

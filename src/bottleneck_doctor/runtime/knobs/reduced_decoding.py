@@ -18,6 +18,7 @@ import torch
 from torch.utils.data import IterableDataset
 
 from ..loop.decoding import OPENCV, PILLOW
+from ..loop.own_dataset import own_dataset
 from ..loop.pictures import IGNORE_ORIENTATION, JPEG, OPENCV_MODES, PictureCount, Pictures, is_jpeg
 from ..loop.steps import Steps
 from ..process.originals import get_frame, now, thread_time
@@ -82,11 +83,11 @@ class ReducedDecoding(Knob):
     @classmethod
     def shape(cls, value: Any, loader: Any) -> None:
         if value and _found:
-            loader.__dict__["dataset"] = Reduced(loader.dataset, _found[0])
+            loader.__dict__["dataset"] = Reduced(own_dataset(loader), _found[0])
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         loader = getattr(feed, "loader", None)
-        return None if loader is None else stands_around(loader.dataset, Reduced) == bool(value)
+        return None if loader is None else stands_around(own_dataset(loader), Reduced) == bool(value)
 
 
 _found: List[Sizes] = []
@@ -196,7 +197,7 @@ def look(loader: Any) -> Dict[str, Any]:
     """`obstacle`: why pictures can't be decoded smaller, as the end of a sentence; "" if they can. Then `library`:
     which one decodes them; `side` and `factor`: as `Sizes`; `calls`: lines of the user's that decode them; `folder`:
     whether torchvision's `ImageFolder` does."""
-    dataset = loader.dataset
+    dataset = own_dataset(loader)
     if isinstance(dataset, IterableDataset):
         return {"obstacle": "an iterable dataset has no samples that could be compared"}
     if not loader._auto_collation:

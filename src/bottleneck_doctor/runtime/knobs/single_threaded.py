@@ -12,6 +12,7 @@ from typing import Any, Dict, Optional
 import torch
 from torch.utils.data import IterableDataset
 
+from ..loop.own_dataset import own_dataset
 from ..loop.steps import Steps
 from ..process.originals import now, processor_time, sleep, thread_time
 from . import Knob, _thread_pools, _worker_start
@@ -63,14 +64,14 @@ def look(loader: Any) -> Dict[str, Any]:
     can't be asked for samples. `libraries`: whose threads these may be. `obstacle`: why that can't be told, as the end
     of a sentence, or ""."""
     several = None
-    if not isinstance(loader.dataset, IterableDataset):
+    if not isinstance(own_dataset(loader), IterableDataset):
         try:
-            several = _others(loader.dataset) > BESIDE
+            several = _others(own_dataset(loader)) > BESIDE
             if several:
                 # Something else in this process may have computed once: a log's writer, or threads that spun although
                 # they looked silent, because a busy machine had put them aside.
                 sleep(SPIN_SECONDS)
-                several = _others(loader.dataset) > BESIDE
+                several = _others(own_dataset(loader)) > BESIDE
         except Exception as error:
             return {"obstacle": f"preparing a sample in the main process failed ({type(error).__name__})"}
     # A sample may have imported what it computes with.

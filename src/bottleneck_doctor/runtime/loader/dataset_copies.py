@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from typing import Any, List, Optional
 
+from ..loop.own_dataset import own_dataset
 from .handles import DatasetCopy, Noted, exclusive, opens_exclusively
 
 _noted = Noted()
@@ -19,7 +20,7 @@ _MOST_COPIES = 4
 def made(loader: Any) -> None:
     """A loader was made. What its dataset has open at this time was not opened lazily."""
     try:
-        _noted.note(loader.dataset)
+        _noted.note(own_dataset(loader))
         loader.__dict__["_doctor_noted"] = True
     except Exception:
         loader.__dict__["_doctor_noted"] = False
@@ -30,7 +31,7 @@ def about_to_iterate(loader: Any) -> None:
     if _is_noted(loader) and not loader.__dict__.get("_doctor_iterated"):
         loader.__dict__["_doctor_iterated"] = True
         try:
-            _noted.note_flags(loader.dataset)
+            _noted.note_flags(own_dataset(loader))
         except Exception:
             pass
 
@@ -38,7 +39,7 @@ def about_to_iterate(loader: Any) -> None:
 def for_workers(loader: Any) -> Any:
     """The dataset for workers: if the user has no workers, without what was opened since the loader was made."""
     other = None if loader.num_workers else copy_of(loader, 1)
-    return loader.dataset if other is None else other.copy
+    return own_dataset(loader) if other is None else other.copy
 
 
 def for_this_process(loader: Any) -> Any:
@@ -60,7 +61,7 @@ def for_this_process(loader: Any) -> Any:
 
 def opened_early(loader: Any) -> str:
     """What the dataset had open when its loader was made, which forked workers would share; "" if nothing is known."""
-    return _noted.opened_early(loader.dataset) if _is_noted(loader) else ""
+    return _noted.opened_early(own_dataset(loader)) if _is_noted(loader) else ""
 
 
 def copy_of(loader: Any, workers: int) -> Optional[DatasetCopy]:
@@ -71,15 +72,15 @@ def copy_of(loader: Any, workers: int) -> Optional[DatasetCopy]:
     if (workers > 0) == (loader.num_workers > 0):
         return None
     try:
-        if workers and not (_is_noted(loader) and _noted.opened_late(loader.dataset)):
+        if workers and not (_is_noted(loader) and _noted.opened_late(own_dataset(loader))):
             return None
         for known in _copies:
-            if known.original is loader.dataset:
+            if known.original is own_dataset(loader):
                 return known
-        new = DatasetCopy(loader.dataset, _noted.as_it_was if workers else None)
+        new = DatasetCopy(own_dataset(loader), _noted.as_it_was if workers else None)
     except Exception:
         return None
-    if new.copy is loader.dataset:
+    if new.copy is own_dataset(loader):
         return None
     _copies.append(new)
     del _copies[:-_MOST_COPIES]
@@ -91,9 +92,11 @@ def held_elsewhere(loader: Any, own: Optional[DatasetCopy]) -> List[Any]:
     because the library refuses to open the same file twice."""
     try:
         others = (
-            [known.copy for known in _copies if known.original is loader.dataset] if own is None else [own.original]
+            [known.copy for known in _copies if known.original is own_dataset(loader)]
+            if own is None
+            else [own.original]
         )
-        mine = {id(each) for each in exclusive(loader.dataset)} if others else set()
+        mine = {id(each) for each in exclusive(own_dataset(loader))} if others else set()
         return [each for other in others for each in exclusive(other) if id(each) not in mine]
     except Exception:  # Changed while it was looked through, by a thread of the user's.
         return []

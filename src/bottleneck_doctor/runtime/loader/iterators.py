@@ -14,6 +14,7 @@ from typing import Any, Callable, Iterator, Optional
 import torch.utils.data.dataloader as dataloader
 from torch.utils.data import IterDataPipe
 
+from ..loop.own_dataset import own_dataset
 from ..process import parent_death
 from ..process.originals import get_frame
 from ..process.user_code import user_site
@@ -103,7 +104,7 @@ def shell(loader: Any, again: bool = False) -> Any:
     """
     shadow = shadow_of(loader, IN_THIS_PROCESS)
     stubs = ["batch_sampler" if loader._auto_collation else "sampler"]
-    if is_iterable(loader) and not isinstance(loader.dataset, IterDataPipe):
+    if is_iterable(loader) and not isinstance(own_dataset(loader), IterDataPipe):
         # A file that it opens in this process might be shared with workers.
         stubs.append("dataset")
     for name in stubs:
@@ -112,7 +113,7 @@ def shell(loader: Any, again: bool = False) -> Any:
         draw_apart(shadow)
     iterator: Any = dataloader._SingleProcessDataLoaderIter(shadow)
     iterator._index_sampler = loader._index_sampler
-    iterator._dataset = loader.dataset
+    iterator._dataset = own_dataset(loader)
     iterator._doctor_loader = weakref.ref(loader)
     return iterator
 

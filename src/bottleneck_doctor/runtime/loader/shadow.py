@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import multiprocessing
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 import torch
 
@@ -20,6 +20,9 @@ _CONTEXT = "_DataLoader__multiprocessing_context"
 def shadow_of(loader: Any, setting: Dict[str, Any], *, lasting: bool = True) -> Any:
     """A copy of a loader under another setting. `lasting`: see `Feed`."""
     shadow = copy.copy(loader)
+    answers = _answering(type(shadow))
+    if answers is not None:
+        object.__setattr__(shadow, "__class__", answers)
     values = shadow.__dict__
     values.update(arguments(setting))
     method = values.pop("multiprocessing_context", None)
@@ -36,6 +39,26 @@ def shadow_of(loader: Any, setting: Dict[str, Any], *, lasting: bool = True) -> 
     if not lasting:
         values["persistent_workers"] = False
     return shadow
+
+
+_answer: Dict[type, type] = {}
+"""Classes of loaders by the one whose `dataset` they answer as torch's iterators are to have it."""
+
+
+def _answering(kind: type) -> Optional[type]:
+    """The class of a copy where loaders of this kind may answer with another dataset than their own: see `own_dataset`.
+    None where `kind` will do."""
+    plain = kind.__getattribute__
+    if plain is object.__getattribute__:
+        return None
+    if kind not in _answer:
+
+        def answer(self: Any, name: str) -> Any:
+            own = plain(self, "__dict__")
+            return own[name] if name == "dataset" and name in own else plain(self, name)
+
+        _answer[kind] = type(kind.__name__, (kind,), {"__getattribute__": answer, "__module__": kind.__module__})
+    return _answer[kind]
 
 
 _generators: Dict[str, torch.Generator] = {}

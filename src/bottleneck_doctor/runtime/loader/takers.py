@@ -15,6 +15,7 @@ import torch.utils.data.dataloader as dataloader
 from torch.utils.data import Subset
 
 from ..loop.known_values import own_attributes
+from ..loop.own_dataset import own_dataset
 from ..loop.signatures import (
     PLAIN,
     Places,
@@ -63,7 +64,7 @@ def dataset_takers_of(frame: Optional[FrameType], loader: Any) -> List[Taker]:
     datasets may ask them for more than samples, so nothing is told of these."""
     within = library_frames(frame)
     try:
-        datasets = [loader.dataset]
+        datasets = [own_dataset(loader)]
         while type(datasets[-1]) is Subset:
             datasets.append(datasets[-1].dataset)
         if not within or not _is_plain(type(datasets[-1])):

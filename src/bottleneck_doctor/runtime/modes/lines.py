@@ -17,6 +17,7 @@ import sys
 from types import CodeType
 from typing import Any, Dict, Optional, Tuple
 
+from ..loop.own_dataset import own_dataset
 from . import Mode, Refused, own_code
 
 Key = Tuple[str, int, str]
@@ -43,7 +44,7 @@ class Lines(Mode):
         codes = own_code.on_stack()
         loader = getattr(self.context.feed, "loader", None)
         if loader is not None:
-            codes += own_code.behind(loader.dataset, loader.collate_fn)
+            codes += own_code.behind(own_dataset(loader), loader.collate_fn)
         codes += own_code.at(self.options.get("functions", ()))
         for code in codes:
             _add(self._profiler, code)

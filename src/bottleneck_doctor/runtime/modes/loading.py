@@ -26,6 +26,7 @@ from torch.utils.data._utils import fetch, worker
 from ..loader.attributes import construction_site
 from ..loop import pictures
 from ..loop.batches import batch_samples
+from ..loop.own_dataset import own_dataset
 from ..loop.padding import Padding, padding_of
 from ..process.originals import getpid, now, processor_time
 from ..process.patches import Patches
@@ -95,7 +96,7 @@ class LoadingRecorder:
 
     def apply(self, loader: Any) -> None:
         self._folder = tempfile.mkdtemp(prefix="loading-", dir=_scratch())
-        self._put_on(loader.dataset)
+        self._put_on(own_dataset(loader))
         with open(os.path.join(self._folder, _NAMES), "w", encoding="utf-8") as handle:
             json.dump(self._chains.names(), handle)
         self._patches.put(worker, "_worker_loop", self._numbering)
@@ -300,7 +301,7 @@ class LoadingRecorder:
                 {**described, "seconds": seconds, "made": as_json(made.get(id(element)))}
                 for described, seconds, element in zip(chains.described(), sums, chains.elements())
             ],
-            "fetch_site": as_json(chains.busiest_method(sums) or fetch_site(loader.dataset)),
+            "fetch_site": as_json(chains.busiest_method(sums) or fetch_site(own_dataset(loader))),
             "collate_name": name,
             "collate_module": module,
         }
