@@ -48,7 +48,7 @@ _answer: Dict[type, type] = {}
 def _answering(kind: type) -> Optional[type]:
     """The class of a copy where loaders of this kind may answer with another dataset than their own: see `own_dataset`.
     None where `kind` will do."""
-    plain = kind.__getattribute__
+    plain: Any = kind.__getattribute__
     if plain is object.__getattribute__:
         return None
     if kind not in _answer:
