@@ -469,7 +469,7 @@ def undecided() -> Result:
     """Nothing can be claimed, and fixes are ranked by the chance that they help."""
     whole = pets()
     by_id = {fix.id: fix for fix in fixes()}
-    few = "it was measured in only {}, and since processes differ, it takes 3 to be sure"
+    few = "it was measured in only {}, and since processes differ, it takes 3 or more to be sure"
     open_ones = [
         replace(
             by_id["channels-last"],
@@ -499,8 +499,8 @@ def undecided() -> Result:
         without_evidence(whole),
         verdict=Verdict(
             sentence="Training waits for data 73 % of the time. Cannot tell yet: `num_workers=4` looked 1.85× as fast "
-            "in 1 process, but it takes 3 to be sure. It is likely to help (97 %). To make sure, run `doctor run "
-            "--budget 20m --only channels-last --only workers train.py …` (about 20 minutes).",
+            "in 1 process, but it takes 2 or more to be sure. It is likely to help (97 %). To make sure, run `doctor "
+            "run --budget 20m --only channels-last --only workers train.py …` (about 20 minutes).",
             settle=settle("workers", "channels-last", minutes=20),
         ),
         fixes=[*plain, *(fix for fix in fixes() if fix.id in ("pinned-memory", "compile"))],

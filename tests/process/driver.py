@@ -12,7 +12,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,7 @@ class Guest:
         command: Command,
         protector: Protector | None = None,
         expected: Expected | None = None,
-        tried: Collection[str] | None = None,
+        tried: Mapping[str, Any] | None = None,
     ) -> None:
         self.session = Session(command, 1, protector=protector, expected=expected, tried=tried)
         self.ended: messages.Ended | None = None

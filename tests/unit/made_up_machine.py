@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -186,7 +186,7 @@ class Machine(Training):
             number: int,
             *,
             expected: Expected | None = None,
-            tried: Collection[str] | None = None,
+            tried: Mapping[str, Any] | None = None,
             **_: Any,
         ) -> Any:
             self.tried.append(None if tried is None else frozenset(tried))

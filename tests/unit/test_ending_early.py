@@ -237,16 +237,19 @@ def test_what_is_likely_to_help_gets_the_few_processes_that_it_lacks(monkeypatch
     assert notes(Examined(unlikely), "Not sure yet") == []
 
 
-def test_nothing_is_not_waited_for_longer_than_ten_minutes() -> None:
+def test_to_be_sure_of_nothing_is_not_worth_more_than_trying_it_all_once() -> None:
     examined = Examined(slow(speeds={}, step=3.0, start=90.0))
-    assert len(examined.totals) == 1
-    assert notes(examined, "minutes") == []
+    assert processes(examined) == 1
+    (said,) = notes(examined, "minutes")
+    assert ", and 1 more setting can be tried: about 6 minutes in all" in said
+    assert len(examined.totals) == 2
+    assert max(examined.totals) < LONGEST
 
 
 def test_what_no_ten_minutes_would_settle_is_said() -> None:
     examined = Examined(slow(step=9.0, start=150.0, speeds=WORKERS))
-    assert len(examined.totals) == 1
-    (said,) = notes(examined, "minutes")
+    tried, said = notes(examined, "minutes")
+    assert "can be tried: about 10 minutes in all" in tried
     assert said.startswith(
         "num_workers=2 looks 2.50× as fast so far. A step takes 9.0 s and starting the script 3 min 06 s: "
     )

@@ -147,6 +147,7 @@ def test_what_a_user_would_write_is_told() -> None:
         "transforms": ["ToTensor()", "Normalize((0.5, 0.4, 0.3), (0.2, 0.25, 0.3))"],
         "instead": "PILToTensor()",
         "on_batch": ["ConvertImageDtype(torch.float32)", "Normalize((0.5, 0.4, 0.3), (0.2, 0.25, 0.3))"],
+        "where": [[0]],
         "places": ["[0]"],
     }
     assert look(DataLoader(KINDS["arrays"]()))["instead"] == "v2.ToImage()"

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.test_selection import FOUND
 
 from bottleneck_doctor.documents.report import Setting
-from bottleneck_doctor.examine.likeliest import all_lost, in_turn, likely_workers
+from bottleneck_doctor.examine.likeliest import in_turn, likely_workers
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import probe
@@ -90,12 +90,6 @@ def test_what_brings_nothing_comes_behind_what_may(selection: Selection) -> None
     keys = [each.key for each in made]
     assert keys[:2] == [AMP, "both"]
     assert keys.index("num_workers=1") < keys.index("num_workers=2") < keys.index("replay=True")
-
-
-def test_whether_all_have_lost(selection: Selection) -> None:
-    assert all_lost(selection.candidates, {})
-    assert all_lost(selection.candidates, {AMP: 0.9, "replay=True": 1.4})
-    assert not all_lost(selection.candidates, {AMP: 0.9, "num_workers=2": 0.95})
 
 
 def test_a_combination_comes_behind_what_leads(selection: Selection) -> None:

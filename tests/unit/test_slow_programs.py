@@ -154,6 +154,49 @@ def test_what_clearly_loses_in_its_first_pair_leaves_its_time_to_the_next() -> N
     assert ran.result.verdict.fix == "no-workers"
 
 
+SHORT_EPOCHS: dict[str, Any] = {"workers": 8, "load": 3.0, "epoch": 6, "pause": 12.0}
+"""Six batches an epoch and eight workers on two CPUs, as a public program has them."""
+
+
+def test_where_nothing_leads_the_first_process_tries_all_there_is_to_try() -> None:
+    """Another one would take a start of a minute and a half, and have nothing to confirm."""
+    ran = examined(5.3, 52.0, SHORT_EPOCHS, speeds={AMP: 1.0})
+    tried = {name for name in ran.names if name not in (*EXPLAINING, "baseline")}
+    assert tried == {AMP, "num_workers=0", "intra_op_threads=1,num_workers=8"}
+    assert len(ran.result.method.sessions) == 1
+    assert "Nothing that was tried is likely to help" in ran.result.verdict.sentence
+    assert ran.result.method.seconds < time_wanted.LONGEST
+    assert any("can be tried: about 6 minutes in all" in said for said, _ in ran.machine.noted)
+
+
+def test_what_leads_is_confirmed_before_the_rest_is_tried() -> None:
+    ran = examined(5.3, 52.0, SHORT_EPOCHS, speeds={AMP: 1.0, "num_workers=0": 4.0})
+    assert sessions(ran)["num_workers=0"] >= 2
+    assert ran.result.verdict.fix == "no-workers"
+    assert ran.result.method.seconds <= time_wanted.LONGEST
+
+
+def test_time_for_a_first_setting_is_asked_for_where_one_window_takes_all_there_was() -> None:
+    """The window as written holds three epochs of two minutes, after a first look of a minute and a half."""
+    ran = examined(5.3, 52.0, {**SHORT_EPOCHS, "load": 10.0}, speeds={AMP: 1.9})
+    assert sessions(ran)[AMP] == 1
+    assert ran.result.method.seconds <= time_wanted.LONGEST
+
+
+def test_what_ten_minutes_can_confirm_in_no_other_process_leaves_them_to_the_rest() -> None:
+    """As a public program has it: steps of 15 s, of which a gain of 1.4 takes two more processes to be sure of."""
+    ran = examined(15.0, 13.0, {"workers": 1, "load": 0.5}, speeds={AMP: 1.4, "num_workers=0": 3.0})
+    assert sessions(ran)[AMP] == 1
+    assert sessions(ran)["num_workers=0"] == 1
+    assert "makes training at least" in ran.result.verdict.sentence
+    assert ran.result.method.seconds <= time_wanted.LONGEST
+
+
+def test_time_that_the_user_set_is_not_added_to() -> None:
+    machine = Machine(step=5.3, start=52.0, speeds={AMP: 1.0}, **SHORT_EPOCHS)
+    assert Examined(machine, budget=240.0).result.method.seconds <= 240.0
+
+
 def test_nothing_is_thrown_away_where_long_steps_are_level_by_the_end_of_the_first_look() -> None:
     """The first steps of all are slow, and it took those of the first look to be done with that."""
     ran = examined(0.6, 20.0, BARE, cold=4.0, warming=1.1)

@@ -169,8 +169,8 @@ class Beside:
         taken: Counter[str] = Counter()
         now, longest, number = self._starter.budget.now, 0.0, 0
         with contextlib.ExitStack() as stack:
-            as_written = replace(as_written, tries=frozenset())
             sides = {key: self._side(key, setting, as_written, stack) for key, setting in waiting.items()}
+            as_written = replace(as_written, tries={})
             known = None if self._known is None else dict.fromkeys((as_written.name, *sides), self._known)
             while True:
                 for key in list(waiting)[: self._design.at_once - len(left)]:
@@ -228,9 +228,9 @@ class Beside:
         protector = Protector() if in_place else protecting(Path.cwd(), as_written.argv)
         stack.callback(protector.close)
         environment = {**knobs.variables(setting), **as_written.environment}
-        return replace(
-            as_written, name=key, said=words.setting_code(setting), environment=environment, protector=protector
-        )
+        tries = {name: told for name, told in (as_written.tries or {}).items() if name in setting}
+        said = words.setting_code(setting)
+        return replace(as_written, name=key, said=said, environment=environment, protector=protector, tries=tries)
 
     def _started(
         self, number: int, sides: Sequence[Side], settings: Mapping[str, Setting], patience: Callable[[], float]

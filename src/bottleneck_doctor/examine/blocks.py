@@ -26,9 +26,6 @@ from bottleneck_doctor.measure.schedule import Plan, Probe, probe
 from bottleneck_doctor.measure.starter import Live, Side, Starter
 from bottleneck_doctor.system.progress import Progress
 
-EXPLORING_SHARE = 0.45
-"""Part of the budget that the first session may take to measure every setting once."""
-
 
 class Blocks:
     """Measures in sessions of one loop. `plan`: made again once it is known what is worth measuring. `sessions`: how
@@ -180,12 +177,7 @@ class Blocks:
             self._progress.stage("Measuring the most promising settings first")
         first = True
         while True:
-            left = min(ends - self._budget.now(), self._budget.left())
-            if exploring and not self.selection.explored():
-                left = max(left, EXPLORING_SHARE * self._budget.seconds - self._budget.spent())
-            if exploring and scarce:
-                left = min(left + going_on.askable(self._budget, asked=self._asked), self._budget.left())
-            left = min(left, self.lifetime.left(self.prober.costs.baseline_step))
+            left = self._fitting.left(ends, exploring=exploring, asked=self._asked)
             probes = self.selection.probes(live.session.number, first_block=first)
             if exploring and not first and self._sessions is None and self._budget.left() > self.least_session():
                 # Repeating windows here would take time from another process, which would tell more.
@@ -197,9 +189,12 @@ class Blocks:
             late = [] if exploring else self._fitting.deferred(probes, first)
             if not exploring and not late and self._fitting.tells_enough(probes) and self._planned():
                 break
-            if not probes or (not first and not late and left < self._fitting.another()):
-                break
-            fitting = late or self._fitting.block(probes, left, exploring=exploring, first=first, asked=self._asked)
+            fitting = late
+            if probes and not late and (first or left >= self._fitting.another()):
+                fitting = self._fitting.block(probes, left, exploring=exploring, first=first, asked=self._asked)
+            if not fitting and self._fitting.goes_on_trying():
+                ends = math.inf
+                continue
             if not fitting:
                 break
             self._run_block(live, fitting)
@@ -303,7 +298,8 @@ class Blocks:
         order = schedule.blocks(parts, probe(BASELINE, {}), self._generator, after_baseline=follows)
         for each in order:
             cost = costs.seconds.get(each.key, costs.baseline())
-            if self._budget.left() < 0.5 * cost and self.prober.has_baseline():
+            late = self._budget.left() < 0.5 * cost and self.prober.has_baseline()
+            if late and not self._fitting.goes_on_trying():
                 raise OutOfTime
             compared = bool(windows and windows[-1].session == live.session.number and windows[-1].setting)
             if compared and not self.lifetime.holds(costs.usual_steps(costs.size(each, costs.window_seconds))):

@@ -22,7 +22,7 @@ from bottleneck_doctor.examine.fresh import fresh_runs
 from bottleneck_doctor.examine.going_on import Leading
 from bottleneck_doctor.examine.request import ExaminationOutcome as ExaminationOutcome
 from bottleneck_doctor.examine.request import ExaminationRequest as ExaminationRequest
-from bottleneck_doctor.examine.selection import Selection, knobs_tried
+from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer, reserve
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
@@ -79,7 +79,6 @@ class _Examination:
         self.times_apart = 0
         self.blocks: Blocks | None = None
         """Known once the loop is found."""
-        self._tried: frozenset[str] = frozenset()
         self.explainer: Explainer | None = None
 
     def _new_budget(self) -> Budget:
@@ -186,7 +185,7 @@ class _Examination:
             protector=self.protector,
             launched=bool(start.launcher),
             listen=start.listen,
-            tries=None if self.blocks is None else self._tried | knobs_tried(self.blocks.selection.candidates),
+            tries=None if self.blocks is None else self.blocks.selection.tried(),
         )
 
     def _patience(self) -> float:
@@ -200,7 +199,6 @@ class _Examination:
         measured = Measurements(found)
         focuses = self.request.sessions is None
         selection = Selection(measured, self.request.only, self.request.skip, focuses=focuses)
-        self._tried = knobs_tried(selection.candidates)
         if not self.budget.strict:
             self.budget.forgive(setup)
             total = self.budget.elapsed() + DEFAULT_BUDGET + (ALLOWANCE if self.request.explain is not None else 0.0)

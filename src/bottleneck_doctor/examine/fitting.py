@@ -17,6 +17,8 @@ from bottleneck_doctor.measure.schedule import Plan, Probe
 from bottleneck_doctor.measure.starter import Starter
 from bottleneck_doctor.measure.supply import WAITING
 
+EXPLORING_SHARE = 0.45
+"""Part of the budget that the first session may take to measure every setting once."""
 LEAST_WINDOWS = 3
 """Windows that a session needs at least: a setting between two baselines."""
 LEAST_TRIED = 4
@@ -58,6 +60,7 @@ class Fitting:
         self._sessions = sessions
         self._least_sessions = min(sessions or schedule.LEAST_SESSIONS, schedule.LEAST_SESSIONS)
         self._window_seconds = costs.window_seconds
+        self._tries_on = False
         self._began = 0.0
         self._session = 0
 
@@ -176,6 +179,25 @@ class Fitting:
         held = sum(window.label == key_of(leading) for window in windows if pairing.usable(window))
         return held >= OFTEN_ENOUGH and self._budget.now() - self._began >= self._starter.setup()
 
+    def left(self, ends: float, *, exploring: bool, asked: bool) -> float:
+        """Seconds that a process has left, whose share of the time `ends` then. `asked`: whether more time was asked
+        for."""
+        budget = self._budget
+        left = min(ends - budget.now(), budget.left())
+        if exploring and not self._selection.explored():
+            left = max(left, EXPLORING_SHARE * budget.seconds - budget.spent())
+        if exploring and self.scarce:
+            left = min(left + going_on.askable(budget, asked=asked), budget.left())
+        return min(left, self._lifetime.left(self._costs.baseline_step))
+
+    def goes_on_trying(self) -> bool:
+        """Whether there is time now to try what is left in the first process where time is scarce, because it was asked
+        for: once."""
+        if not self.scarce or self._selection.chosen_after or self._sessions is not None or self._tries_on:
+            return False
+        self._tries_on = going_on.goes_on_trying(self._selection, self._costs, self._starter)
+        return self._tries_on
+
     def another(self) -> float:
         """Seconds that another block of a process takes at least. A life is planned for what it holds, to the step."""
         return (2.0 if self._lifetime.lives else 2.5) * self._costs.baseline()
@@ -255,10 +277,10 @@ class Fitting:
         selection, others = self._selection, max(0, self._least_sessions - 1)
         windows = LEAST_WINDOWS * self._costs.baseline()
         kept = going_on.kept(self._budget, others, self._starter.setup(), windows, asked=asked)
-        # If all settings so far have lost, no other process has to confirm them, so all of the time may go into trying
-        # the next ones in this process. And nothing has to be kept for a process that would not fit.
+        # If nothing leads so far, no other process has to confirm it, so all of the time may go into trying the next
+        # settings in this process. And nothing has to be kept for a process that would not fit.
         alone = not self._is_followed() and not going_on.askable(self._budget, asked=asked)
-        if alone or likeliest.all_lost(selection.candidates, selection.speeds()):
+        if self._tries_on or alone or going_on.Leading.of(selection).setting is None:
             return self._budget.left()
         return min(left, self._budget.left() - kept)
 

@@ -13,12 +13,12 @@ from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import telling, time_wanted
 from bottleneck_doctor.examine.ladder import WORTH_TRYING
 from bottleneck_doctor.examine.lifetime import Lifetime
-from bottleneck_doctor.examine.likeliest import LARGE
+from bottleneck_doctor.examine.likeliest import LARGE, is_candidate
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.explain.explainer import ALLOWANCE_SHARE
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.budget import Budget
-from bottleneck_doctor.measure.costs import Costs
+from bottleneck_doctor.measure.costs import COMPARED, Costs
 from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.measure.starter import Starter
 
@@ -164,6 +164,26 @@ def ask_for_time(
         whole = wanted(first, schedule.LEAST_SESSIONS)
         needed = time_wanted.budget_for(whole, budget.spent(), first, share)
         starter.progress.note(named + telling.too_long(costs.baseline_step, setup, needed))
+
+
+def goes_on_trying(selection: Selection, costs: Costs, starter: Starter) -> bool:
+    """Extend the budget by the time that it takes to try, in the process that stands, what no window has shown yet, and
+    tell the user. False where nothing is left to try; where as many processes as a claim lacks fit into ten minutes;
+    and where these have no time for a setting and the window as written behind it."""
+    budget, window, leading = starter.budget, costs.baseline(), Leading.of(selection)
+    untried = list(filter(is_candidate, selection.news(selection.probes(starter.number, first_block=True))))
+    left, room = max(0.0, budget.left()), askable(budget, asked=False)
+    another = time_wanted.MARGIN * (starter.setup() + COMPARED * window)
+    held = 0 if leading.setting is None else len(selection.measured.comparing())
+    if leading.lacking(held) * another <= left + room:
+        return False
+    wanted = time_wanted.MARGIN * schedule.block_seconds(untried, costs.seconds, window)
+    more = min(room, wanted - left)
+    if budget.total is None or not untried or more <= 0 or left + more < (COMPARED - 1) * window:
+        return False
+    budget.extend(more)
+    starter.progress.note(telling.goes_on_trying(len(untried), costs.baseline_step, starter.setup(), budget.total))
+    return True
 
 
 def decides_confirming(

@@ -109,12 +109,6 @@ def in_turn(
     return [replace(each, priority=number) for number, each in enumerate(ordered)]
 
 
-def all_lost(candidates: Sequence[Candidate], speeds: Mapping[str, float]) -> bool:
-    """Whether every setting that was measured has lost."""
-    keys = {labels.key_of({**each.base, **setting}) for each in candidates for setting in each.settings}
-    return all(speed < LOST for key, speed in speeds.items() if key in keys)
-
-
 def is_candidate(each: Probe) -> bool:
     """Whether it is a setting that a user could choose, and not a ceiling."""
     return each.mode == "timed" and not knobs.is_ceiling(each.as_setting())

@@ -10,7 +10,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
+from typing import Any
 
+from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import SamplingProfile, Setting
 from bottleneck_doctor.examine import curve, ladder, too_little
@@ -115,9 +117,9 @@ def _reconsider(candidates: Sequence[Candidate], measured: Measurements) -> None
             candidate.take(offer)
 
 
-def knobs_tried(candidates: Sequence[Candidate]) -> frozenset[str]:
+def _knobs_of(candidates: Sequence[Candidate]) -> set[str]:
     """Names of the knobs that windows of these candidates may have."""
-    return frozenset(name for each in candidates for setting in each.settings for name in setting)
+    return {name for each in candidates for setting in each.settings for name in setting}
 
 
 class Selection:
@@ -140,6 +142,7 @@ class Selection:
         self._insist = bool(only)
         self._all = [_candidate(fix, self.found, only, skip) for fix in catalogue()]
         self.candidates = [each for each in self._all if not each.starts]
+        self._named = _knobs_of(self.candidates)
         """Candidates whose settings can be switched while a process trains."""
         self.beside = [each for each in self._all if each.starts]
         """Candidates whose settings have to be set when a process starts. They are measured by pairs of processes."""
@@ -160,6 +163,13 @@ class Selection:
         """Whether something brings a lot, so that it is confirmed, and what seems to bring nothing is left alone."""
         focuses = self.focuses and self.chosen_after > 0
         return focuses and self.measured.fastest(WORTH_IT if self.crowded else LARGE) is not None
+
+    def tried(self) -> dict[str, Any]:
+        """What the first process told of the knobs that windows may have, by name: of those that change how batches are
+        made. None of the others."""
+        self._named |= _knobs_of(self.candidates)
+        of_loader = knobs.of_layer(dict.fromkeys(self._named, True), "loader")
+        return {name: self.found.facts.get(name) if name in of_loader else None for name in self._named}
 
     # -- out of the selection --------------------------------------------------------------------------------------
 

@@ -99,6 +99,12 @@ def longer(want: Wanted, step_seconds: float, start_seconds: float, total: float
     return f"{why}: {_in_all(total)}"
 
 
+def goes_on_trying(settings: int, step_seconds: float, start_seconds: float, total: float) -> str:
+    """The note that the first process tries so many settings more, and that everything now takes `total` seconds."""
+    left = words.count_text(settings, "more setting")
+    return f"{_costs(step_seconds, start_seconds)}, and {left} can be tried: {_in_all(total)}"
+
+
 def undecided(leading: FixOutcome, processes: int, total: float, device: str) -> str:
     """The note that it takes so many more processes to be sure of what leads, and everything `total` seconds."""
     assert leading.speedup is not None

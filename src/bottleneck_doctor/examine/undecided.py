@@ -145,8 +145,9 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
 
 def _takes(sessions: int) -> str:
     """How many processes it takes, where there were so few. After two, it is known that they were not enough."""
-    least = speedups.SESSIONS_OF_A_LARGE_CLAIM
-    return f"it takes {least} or more" if sessions < least else f"it takes {speedups.MINIMUM_SESSIONS}"
+    few = sessions < speedups.SESSIONS_OF_A_LARGE_CLAIM
+    least = speedups.SESSIONS_OF_A_LARGE_CLAIM if few else speedups.MINIMUM_SESSIONS
+    return f"it takes {least} or more"
 
 
 def _in_vain(leading: FixOutcome) -> bool:

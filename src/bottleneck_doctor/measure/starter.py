@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import SessionRecord, Setting
@@ -61,8 +62,9 @@ class Side:
     """Where ranks on other hosts reach this side's supervisor."""
     setting: Setting = field(default_factory=dict)
     """What all of its windows are taken under; empty: what the script has."""
-    tries: frozenset[str] | None = frozenset()
-    """Names of the knobs that its windows may have beside those of `setting`; None: any."""
+    tries: Mapping[str, Any] | None = field(default_factory=dict)
+    """What an earlier process told of the knobs that its windows may have beside those of `setting`, by name, None
+    where nothing is known; None: any knob."""
 
 
 @dataclass
@@ -207,7 +209,7 @@ class Starter:
             protector=side.protector,
             discretion=self.discretion,
             expected=self._expected(side),
-            tried=None if side.tries is None else side.tries | side.setting.keys(),
+            tried=None if side.tries is None else {**dict.fromkeys(side.setting), **side.tries},
             turn=turn,
         )
         live = Live(side, session)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import torch
 
@@ -47,9 +47,9 @@ def device_of(steps: Steps) -> str:
     return steps.backward_device or "cpu"
 
 
-def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional[Sequence[str]] = None) -> Found:
-    """The message that describes the loop to the supervisor. `loader` is None in a loop without a loader. `tried`:
-    names of the knobs that windows may have; None for any."""
+def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional[Mapping[str, Any]] = None) -> Found:
+    """The message that describes the loop to the supervisor. `loader` is None in a loop without a loader. `tried`: what
+    an earlier process told of the knobs that windows may have, by name; None for any knob."""
     record = loop.record
     here = place()
     asked = None if loader is None else dataset_copies.for_this_process(loader)

@@ -9,7 +9,7 @@ import multiprocessing.util
 import os
 import sys
 import threading
-from typing import Any, Callable, List, Optional, Union
+from typing import Any, Callable, Dict, List, Optional, Union
 
 import torch
 from torch.utils.data import get_worker_info
@@ -58,7 +58,7 @@ class Guest:
         told = json.loads(invitation)
         self._expected: Optional[Expected] = Expected.read(told.get(NAME))
         self._turn = Turn(told.get(TURN, ""), now, sleep)
-        self._tried: Optional[List[str]] = told.get(TRIED)
+        self._tried: Optional[Dict[str, Any]] = told.get(TRIED)
 
     def attach(self) -> None:
         """Hook torch. Called once torch has been executed."""

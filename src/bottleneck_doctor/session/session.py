@@ -13,7 +13,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ class Session:
         protector: Protector | None = None,
         discretion: Discretion | None = None,
         expected: expected_loop.Expected | None = None,
-        tried: Collection[str] | None = None,
+        tried: Mapping[str, Any] | None = None,
         turn: Path | None = None,
     ) -> None:
         self.number = number
@@ -119,7 +119,7 @@ class Session:
         if self._expected is not None:
             invitation[expected_loop.NAME] = self._expected.told()
         if self._tried is not None:
-            invitation[what_is_tried.NAME] = sorted(self._tried)
+            invitation[what_is_tried.NAME] = dict(sorted(self._tried.items()))
         if self._turn is not None:
             invitation[whose_turn.NAME] = str(self._turn)
         self._scratch.mkdir()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import pkgutil
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from ..loop.evaluated import Evaluated
 from ..loop.interruptions import Interruptions
@@ -117,6 +117,12 @@ class Knob:
         return None
 
     @classmethod
+    def recall(cls, told: Dict[str, Any], loader: Any) -> bool:
+        """Be ready for windows by what `facts` told in an earlier process of the same program, where that found no
+        obstacle, and take no samples. False if that is not enough, so that `facts` is asked again. May raise."""
+        return False
+
+    @classmethod
     def own(cls) -> Any:
         """The user's own value, as the process shows it now and as JSON can hold it: a bool, a number or a string. None
         if it is read elsewhere, or the user has not set it. May raise."""
@@ -218,15 +224,29 @@ def batch_seen(steps: Steps, loader: Any, batch: Any) -> None:
                 kind.batch_seen(steps, loader, batch)
 
 
-def facts(steps: Steps, device: str, loader: Any = None, tried: Optional[Sequence[str]] = None) -> Dict[str, Any]:
-    """What knobs saw of the loop, the model and the machine, by name, for the knobs that watch. `tried`: names of those
-    that windows may have; None for any. Never raises."""
+def facts(steps: Steps, device: str, loader: Any = None, tried: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
+    """What knobs saw of the loop, the model and the machine, by name, for the knobs that watch. `tried`: what an
+    earlier process told of those that windows may have, by name; None for any knob. Never raises."""
     seen: Dict[str, Any] = {}
     for name, kind in kinds().items():
-        if kind.takes_samples and tried is not None and name not in tried:
-            continue
+        if kind.takes_samples and tried is not None:
+            if name not in tried:
+                continue
+            if _recalls(kind, tried[name], loader):
+                seen[name] = tried[name]
+                continue
         with contextlib.suppress(Exception):  # Without them its fix isn't tried, and says so.
             fact = kind.facts(steps, device, loader)
             if fact:
                 seen[name] = fact
     return seen
+
+
+def _recalls(kind: Any, told: Any, loader: Any) -> bool:
+    """Whether a knob needs no samples, because an earlier process told enough."""
+    if loader is None or not isinstance(told, dict) or told.get("obstacle") != "":
+        return False
+    try:
+        return bool(kind.recall(told, loader))
+    except Exception:  # The loader is unlike the one of which that was told.
+        return False

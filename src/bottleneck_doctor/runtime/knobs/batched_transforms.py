@@ -58,6 +58,11 @@ class BatchedTransforms(Knob):
         return None if loader is None else look(loader)
 
     @classmethod
+    def recall(cls, told: Dict[str, Any], loader: Any) -> bool:
+        _places[:] = [tuple(place) for place in told["where"]] if tail_of(own_dataset(loader)) is not None else []
+        return bool(_places)
+
+    @classmethod
     def shape(cls, value: Any, loader: Any) -> None:
         tail = tail_of(own_dataset(loader)) if value and _places else None
         if tail is not None:
@@ -115,7 +120,7 @@ def _changed(batch: Any, place: Where, tail: Tail, device: str = "") -> Any:
 def look(loader: Any) -> Dict[str, Any]:
     """`obstacle`: why the last transforms can't be done to the batches of this loader, as the end of a sentence; "" if
     they can. Then `transforms`: as they are written; `instead`: what stands there afterwards; `on_batch`: what is done
-    to the batch; `places`: where in it the pictures are, as code, if they can be replaced there."""
+    to the batch; `where` in it the pictures are, and `places`: the same as code, if they can be replaced there."""
     dataset = own_dataset(loader)
     if isinstance(dataset, IterableDataset):
         return {"obstacle": "an iterable dataset has no samples that could be compared"}
@@ -133,6 +138,7 @@ def look(loader: Any) -> Dict[str, Any]:
         "transforms": [written(each) for each in found.tail.elements],
         "instead": _instead(found.tail),
         "on_batch": [_for_batch(each) for each in found.tail.elements if name_of(each) != "ToPureTensor"],
+        "where": [list(place) for place in found.places],
         "places": ["".join(f"[{step!r}]" for step in place) for place in found.places] if found.assignable else [],
     }
 

@@ -46,6 +46,13 @@ class CachedInputs(InMemory):
         return None if loader is None else look(loader)
 
     @classmethod
+    def recall(cls, told: Dict[str, Any], loader: Any) -> bool:
+        dataset = own_dataset(loader)
+        chains = _chains(dataset)
+        _source[:] = [(weakref.ref(dataset), chains)] if chains else []
+        return bool(chains)
+
+    @classmethod
     def stand_in(cls) -> Any:
         return _stand_in()
 
@@ -69,8 +76,7 @@ def look(loader: Any) -> Dict[str, Any]:
     if type(dataset).__name__ == _WRITTEN:
         return {"obstacle": f"already on: `{_WRITTEN}` keeps what the transforms get in memory"}
     try:
-        function = transform_of(dataset)
-        chains = chains_of(dataset) if function is None else [Transform(function)]
+        chains = _chains(dataset)
         if not chains:
             return {"obstacle": "its samples go through no chain of transforms that was found"}
         count = len(dataset)
@@ -88,6 +94,12 @@ def look(loader: Any) -> Dict[str, Any]:
     with contextlib.suppress(Exception):  # Then nobody knows how a user would write it.
         told["held"] = _held_by(dataset, chains)
     return told
+
+
+def _chains(dataset: Any) -> List[Any]:
+    """The chains of transforms that a dataset holds, or the function that does them to rows. May raise."""
+    function = transform_of(dataset)
+    return chains_of(dataset) if function is None else [Transform(function)]
 
 
 def _looked_at(dataset: Any, chains: List[Any], count: int) -> Any:

@@ -52,6 +52,11 @@ class CachedSamples(InMemory):
         return None if loader is None else look(loader)
 
     @classmethod
+    def recall(cls, told: Dict[str, Any], loader: Any) -> bool:
+        _source[:] = [weakref.ref(own_dataset(loader))]
+        return True
+
+    @classmethod
     def stand_in(cls) -> Any:
         return _stand_in()
 

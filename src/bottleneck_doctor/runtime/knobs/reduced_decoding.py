@@ -81,6 +81,11 @@ class ReducedDecoding(Knob):
         return None if loader is None else look(loader)
 
     @classmethod
+    def recall(cls, told: Dict[str, Any], loader: Any) -> bool:
+        _found[:] = [Sizes(int(told["side"]), int(told["factor"]))]
+        return True
+
+    @classmethod
     def shape(cls, value: Any, loader: Any) -> None:
         if value and _found:
             loader.__dict__["dataset"] = Reduced(own_dataset(loader), _found[0])

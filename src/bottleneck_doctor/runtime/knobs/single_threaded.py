@@ -39,6 +39,10 @@ class SingleThreaded(Knob):
         return None if loader is None else look(loader)
 
     @classmethod
+    def recall(cls, told: Dict[str, Any], loader: Any) -> bool:
+        return True  # What it does needs nothing that was seen.
+
+    @classmethod
     def shape(cls, value: Any, loader: Any) -> None:
         if value and loader.num_workers:
             loader.__dict__["worker_init_fn"] = OneThread(loader.worker_init_fn, str(value))
