@@ -340,10 +340,12 @@ def test_whatever_it_takes_is_shown_at_most_twice_and_kept(
     examined = Examined(machine, explain=explain)
     default, total = min(examined.totals), max(examined.totals)
     assert len(examined.totals) <= 2
-    assert default == pytest.approx(start + 8 * step + DEFAULT_BUDGET + (ALLOWANCE if explain else 0.0))
+    documented = start + 8 * step + DEFAULT_BUDGET + (ALLOWANCE if explain else 0.0)
+    # Where that is known before anything is measured, the first figure that is shown is the longer one.
+    assert default == pytest.approx(documented) or default == LONGEST
     assert total <= max(LONGEST, default)
     assert machine.now <= KEPT * total + machine.stopping
-    assert len(notes(examined, "in all")) == len(examined.totals) - 1
+    assert len(notes(examined, "in all")) == len(examined.totals) - (default == pytest.approx(documented))
     assert examined.error is None or total == default
 
 

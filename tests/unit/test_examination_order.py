@@ -17,6 +17,7 @@ from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine.evidence import JudgeEvidence
 from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
+from bottleneck_doctor.examine.time_wanted import LONGEST
 from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer
 from bottleneck_doctor.fixes import catalogue
 from bottleneck_doctor.measure import quiet
@@ -363,7 +364,8 @@ def test_without_one_it_takes_what_is_documented(
     setup = start + 8 * step
     documented = setup + DEFAULT_BUDGET + (ALLOWANCE if explain else 0.0)
     default, total = min(examined.totals), max(examined.totals)
-    assert default == pytest.approx(documented)
+    # Where that is known before anything is measured, the first figure that is shown is the longer one.
+    assert default == pytest.approx(documented) or default == LONGEST
     assert len(examined.totals) <= 2
     assert machine.now <= KEPT * total + machine.stopping
     assert all(spent <= total for _, spent, total in machine.said if total is not None)

@@ -176,10 +176,23 @@ def test_what_leads_is_confirmed_before_the_rest_is_tried() -> None:
     assert ran.result.method.seconds <= time_wanted.LONGEST
 
 
-def test_time_for_a_first_setting_is_asked_for_where_one_window_takes_all_there_was() -> None:
-    """The window as written holds three epochs of two minutes, after a first look of a minute and a half."""
-    ran = examined(5.3, 52.0, {**SHORT_EPOCHS, "load": 10.0}, speeds={AMP: 1.9})
+@pytest.mark.parametrize(
+    ("step", "start", "load", "epoch"), [(5.3, 52.0, 10.0, 6), (5.3, 40.0, 14.0, 6), (4.0, 60.0, 14.0, 8)]
+)
+def test_time_for_a_first_setting_is_asked_for_where_one_window_takes_nearly_all_there_was(
+    step: float, start: float, load: float, epoch: int
+) -> None:
+    """The window as written holds several epochs, after a first look of a minute and a half."""
+    ran = examined(step, start, {**SHORT_EPOCHS, "load": load, "epoch": epoch}, speeds={AMP: 1.9})
     assert sessions(ran)[AMP] == 1
+    assert "makes training at least 1." in ran.result.verdict.sentence
+    assert ran.result.method.seconds <= time_wanted.LONGEST
+
+
+def test_time_for_the_training_as_written_is_asked_for() -> None:
+    ran = examined(5.3, 20.0, {**SHORT_EPOCHS, "load": 14.0, "epoch": 8}, speeds={AMP: 1.9})
+    assert ran.names[:3] == ["phases", "sampled", "baseline"]
+    assert ran.result.baseline is not None
     assert ran.result.method.seconds <= time_wanted.LONGEST
 
 

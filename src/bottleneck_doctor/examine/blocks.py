@@ -19,7 +19,7 @@ from bottleneck_doctor.examine.warming import Warming
 from bottleneck_doctor.explain.explainer import Explainer
 from bottleneck_doctor.knobs import replay
 from bottleneck_doctor.measure import burn_in, schedule, steps_left
-from bottleneck_doctor.measure.budget import Budget, OutOfTime
+from bottleneck_doctor.measure.budget import Budget, NotBegun, OutOfTime
 from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.quiet import Quiet
 from bottleneck_doctor.measure.schedule import Plan, Probe, probe
@@ -142,7 +142,10 @@ class Blocks:
         was measured once, ask for more, based on what is known by then. Raises `SessionOver` and `OutOfTime`."""
         try:
             self._work(live)
-        except OutOfTime:
+        except OutOfTime as out:
+            if isinstance(out, NotBegun) and self._fitting.goes_on_trying():
+                self.work(live)
+                return
             if self._asked or self._budget.strict or not self.held():
                 raise
             self._ask_for_time()
@@ -298,9 +301,8 @@ class Blocks:
         order = schedule.blocks(parts, probe(BASELINE, {}), self._generator, after_baseline=follows)
         for each in order:
             cost = costs.seconds.get(each.key, costs.baseline())
-            late = self._budget.left() < 0.5 * cost and self.prober.has_baseline()
-            if late and not self._fitting.goes_on_trying():
-                raise OutOfTime
+            if self._budget.left() < 0.5 * cost and self.prober.has_baseline():
+                raise NotBegun
             compared = bool(windows and windows[-1].session == live.session.number and windows[-1].setting)
             if compared and not self.lifetime.holds(costs.usual_steps(costs.size(each, costs.window_seconds))):
                 return  # The script would come to its end in it, or wait for its own evaluation.

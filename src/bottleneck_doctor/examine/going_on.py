@@ -169,7 +169,7 @@ def ask_for_time(
 def goes_on_trying(selection: Selection, costs: Costs, starter: Starter) -> bool:
     """Extend the budget by the time that it takes to try, in the process that stands, what no window has shown yet, and
     tell the user. False where nothing is left to try; where as many processes as a claim lacks fit into ten minutes;
-    and where these have no time for a setting and the window as written behind it."""
+    and where these have no time for a window that would tell something."""
     budget, window, leading = starter.budget, costs.baseline(), Leading.of(selection)
     untried = list(filter(is_candidate, selection.news(selection.probes(starter.number, first_block=True))))
     left, room = max(0.0, budget.left()), askable(budget, asked=False)
@@ -179,7 +179,9 @@ def goes_on_trying(selection: Selection, costs: Costs, starter: Starter) -> bool
         return False
     wanted = time_wanted.MARGIN * schedule.block_seconds(untried, costs.seconds, window)
     more = min(room, wanted - left)
-    if budget.total is None or not untried or more <= 0 or left + more < (COMPARED - 1) * window:
+    # Behind a window as written, a setting takes two windows. Without one, that window is worth its time by itself.
+    least = (COMPARED - 1 if selection.measured.has_baseline() else 1) * window
+    if budget.total is None or not untried or more <= 0 or left + more < least:
         return False
     budget.extend(more)
     starter.progress.note(telling.goes_on_trying(len(untried), costs.baseline_step, starter.setup(), budget.total))

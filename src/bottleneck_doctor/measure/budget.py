@@ -16,6 +16,10 @@ class OutOfTime(Exception):
     """The budget is spent."""
 
 
+class NotBegun(OutOfTime):
+    """What is left of the budget is too little for what was to begin, so that nothing is under way."""
+
+
 class Budget:
     """Time to measure: `seconds` from now on. `strict`: the user set it, and nothing may be added to it. `total`: see
     the property."""

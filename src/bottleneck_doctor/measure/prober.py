@@ -11,7 +11,7 @@ from typing import Any
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.measure.blame import Blame
-from bottleneck_doctor.measure.budget import Budget, OutOfTime
+from bottleneck_doctor.measure.budget import Budget, NotBegun, OutOfTime
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements, Unfinished
 from bottleneck_doctor.measure.schedule import Probe, WindowSize
@@ -163,7 +163,7 @@ class Prober:
         room = there - (costs.whole(each, size) - timed)
         needed = timed / size.epochs if size.epochs else HARDLY_WORTH * timed
         if not guessed and room < needed:
-            raise OutOfTime
+            raise NotBegun
         event = self._granted(
             session,
             each,
