@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from tests.unit.test_selection import FOUND
@@ -10,6 +11,7 @@ from tests.unit.test_selection import FOUND
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine.likeliest import in_turn, likely_workers
 from bottleneck_doctor.examine.selection import Selection
+from bottleneck_doctor.fixes._fix import Part
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import probe
 from bottleneck_doctor.measure.supply import Supply
@@ -36,6 +38,18 @@ def test_where_steps_wait_loading_comes_first_and_computing_elsewhere(selection:
     assert order(selection, COMPUTES)[0] == AMP
     # Nobody looked: as the catalogue has it.
     assert order(selection, None)[0] == "num_workers=2"
+
+
+def test_what_acts_on_little_of_the_time_comes_behind_what_may_bring_more() -> None:
+    found = replace(FOUND, obstacles={**FOUND.obstacles, "fused_optimizer": ""})
+    selection = Selection(Measurements(found), frozenset(), frozenset())
+    fused = "fused_optimizer=True"
+    assert order(selection, COMPUTES).index(fused) < order(selection, COMPUTES).index(AMP)
+    shares = dict.fromkeys(get_args(Part), 0.0)
+    selection.heed_phases({**shares, "forward": 0.4, "backward": 0.3, "optimizer": 0.3})
+    assert order(selection, COMPUTES).index(fused) < order(selection, COMPUTES).index(AMP)
+    selection.heed_phases({**shares, "forward": 0.5, "backward": 0.44, "optimizer": 0.06})
+    assert order(selection, COMPUTES).index(AMP) < order(selection, COMPUTES).index(fused)
 
 
 def test_ceilings_come_last_and_other_numbers_of_workers_behind_other_fixes(selection: Selection) -> None:

@@ -196,7 +196,6 @@ class Blocks:
             if probes and not late and (first or left >= self._fitting.another()):
                 fitting = self._fitting.block(probes, left, exploring=exploring, first=first, asked=self._asked)
             if not fitting and self._fitting.goes_on_trying():
-                ends = math.inf
                 continue
             if not fitting:
                 break

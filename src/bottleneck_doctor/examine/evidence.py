@@ -38,6 +38,9 @@ class Candidate:
     """Whether its settings can only save time in which the kernel works."""
     within: tuple[Function, ...] = ()
     """The functions out of whose time everything comes that its settings can save; empty if that is not known."""
+    share: float | None = None
+    """The part of the training's time out of which everything comes that its settings can save; None if that is not
+    known."""
     failures: dict[str, str] = field(default_factory=dict)
     """Why windows of a setting failed, by key."""
     idle: dict[str, tuple[str, ...]] = field(default_factory=dict)

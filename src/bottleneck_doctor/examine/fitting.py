@@ -132,7 +132,7 @@ class Fitting:
         nothing else can be tried before. Each process that it takes starts, and lives for as long as the others did.
         `asked`: whether more time was asked for."""
         leading = going_on.Leading.of(self._selection)
-        if leading.setting is None or leading.speed < WORTH_IT or not self._lifetime.lives:
+        if leading.setting is None or not leading.is_worth_it or not self._lifetime.lives:
             return False
         another = self._starter.setup() + self._lifetime.seconds
         held = len(self._selection.measured.sessions_by_key().get(key_of(leading.setting), ()))
@@ -187,7 +187,7 @@ class Fitting:
         """Seconds that a process has left, whose share of the time `ends` then. `asked`: whether more time was asked
         for."""
         budget = self._budget
-        left = min(ends - budget.now(), budget.left())
+        left = budget.left() if self._tries_on else min(ends - budget.now(), budget.left())
         if exploring and not self._selection.explored():
             left = max(left, EXPLORING_SHARE * budget.seconds - budget.spent())
         if exploring and self.scarce:
@@ -281,10 +281,10 @@ class Fitting:
         selection, others = self._selection, max(0, self._least_sessions - 1)
         windows = LEAST_WINDOWS * self._costs.baseline()
         kept = going_on.kept(self._budget, others, self._starter.setup(), windows, asked=asked)
-        # If nothing leads so far, no other process has to confirm it, so all of the time may go into trying the next
-        # settings in this process. And nothing has to be kept for a process that would not fit.
+        # If nothing leads by much, no other process has to confirm it yet, so all of the time may go into trying the
+        # next settings in this process. And nothing has to be kept for a process that would not fit.
         alone = not self._is_followed() and not going_on.askable(self._budget, asked=asked)
-        if self._tries_on or alone or going_on.Leading.of(selection).setting is None:
+        if self._tries_on or alone or not going_on.Leading.of(selection).is_worth_it:
             return self._budget.left()
         return min(left, self._budget.left() - kept)
 

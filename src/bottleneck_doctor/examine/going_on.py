@@ -14,7 +14,7 @@ from bottleneck_doctor.examine import telling, time_wanted
 from bottleneck_doctor.examine.ladder import WORTH_TRYING
 from bottleneck_doctor.examine.lifetime import Lifetime
 from bottleneck_doctor.examine.likeliest import LARGE, is_candidate
-from bottleneck_doctor.examine.selection import Selection
+from bottleneck_doctor.examine.selection import WORTH_IT, Selection
 from bottleneck_doctor.explain.explainer import ALLOWANCE_SHARE
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.budget import Budget
@@ -71,6 +71,11 @@ class Leading:
         tried = sum(bool(candidate.settings) for candidate in selection.candidates)
         holds = len(measured.sessions_by_key().get(key, ())) if selection.crowded and setting else None
         return cls(setting, selection.speeds().get(key, 1.0), spread, tried, holds)
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether something leads that is worth an edit."""
+        return self.setting is not None and self.speed >= WORTH_IT
 
     def fewest(self) -> int:
         """The fewest processes with which it could be claimed."""
@@ -174,7 +179,7 @@ def goes_on_trying(selection: Selection, costs: Costs, starter: Starter) -> bool
     untried = list(filter(is_candidate, selection.news(selection.probes(starter.number, first_block=True))))
     left, room = max(0.0, budget.left()), askable(budget, asked=False)
     another = time_wanted.MARGIN * (starter.setup() + COMPARED * window)
-    held = 0 if leading.setting is None else len(selection.measured.comparing())
+    held = len(selection.measured.comparing()) if leading.is_worth_it else 0
     if leading.lacking(held) * another <= left + room:
         return False
     wanted = time_wanted.MARGIN * schedule.block_seconds(untried, costs.seconds, window)

@@ -25,6 +25,8 @@ LARGE = 1.3
 STAYS = 0.5
 """Other programs that want so many CPUs all the time leave too few for all of torch's threads. One that has to wait for
 its CPU holds up all others in every operation, so fewer threads are the likeliest to pay of all."""
+LITTLE = 0.15
+"""A fix that acts on less of the time can't bring 1.2 times the speed, so it waits for those that may. Ours."""
 LOST = 0.93
 """A setting that is below this part of the speed as written in its first pair has lost: others get its time."""
 
@@ -100,7 +102,8 @@ def in_turn(
         turn = Turn.LATE if by_far and leads and not is_dear(each) else Turn.NEW
         # Another number of workers may refine a large gain; another fix may add to it.
         refines = by_far and off > 0
-        return (turn, is_dear(each), refines, target, float(off > 0), order, off)
+        saves_little = candidate.share is not None and candidate.share < LITTLE
+        return (turn, is_dear(each), refines, target, float(off > 0), saves_little, order, off)
 
     ordered = sorted(probes, key=place)
     going = [each for each in ordered if place(each)[0] != Turn.LOST]

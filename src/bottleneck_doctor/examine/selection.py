@@ -251,6 +251,8 @@ class Selection:
         """Drop fixes that act on parts of a step which take too little time. `shares`: parts of the time of the
         training as written, by phase; None if they are not known: then nothing is dropped. Measured settings stay."""
         if shares is not None:
+            for each in self._all:
+                each.share = too_little.share_of(each, shares)
             self._leave_out(lambda each: too_little.of_phases(each, shares))
 
     def heed_samples(self, sampling: SamplingProfile | None) -> None:

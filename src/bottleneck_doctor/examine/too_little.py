@@ -21,11 +21,15 @@ def of_phases(candidate: Candidate, shares: Mapping[str, float]) -> str:
     They come from one window with timers, whose steps took less than `DISTURBED` times as long as usual. If all of that
     lay in other phases, the true share would be so many times as large.
     """
-    parts = candidate.fix.acts_on
-    share = sum(shares[part] for part in parts)
-    if not parts or _pays(DISTURBED * share):
+    share = share_of(candidate, shares)
+    if share is None or _pays(DISTURBED * share):
         return ""
-    return f"{words.parts_text(parts)} only {words.share_text(share)} of the time"
+    return f"{words.parts_text(candidate.fix.acts_on)} only {words.share_text(share)} of the time"
+
+
+def share_of(candidate: Candidate, shares: Mapping[str, float]) -> float | None:
+    """The part of the time that the fix acts on; None if it may act on all of it. `shares`: as for `of_phases`."""
+    return sum(shares[part] for part in candidate.fix.acts_on) if candidate.fix.acts_on else None
 
 
 def of_samples(candidate: Candidate, sampling: SamplingProfile) -> str:
