@@ -183,6 +183,31 @@ def test_a_program_that_starts_with_the_variable_has_one_thread(library: str) ->
     assert int(count) >= 1
 
 
+WORKER = """
+import os
+import cv2
+import numpy
+from bottleneck_doctor.runtime.knobs import _thread_pools
+
+picture = numpy.zeros((3000, 3000, 3), dtype=numpy.uint8)
+cv2.setNumThreads(2)
+cv2.GaussianBlur(picture, (31, 31), 0)
+if os.fork() == 0:
+    _thread_pools.limit(["opencv"])
+    cv2.GaussianBlur(picture, (31, 31), 0)
+    print(cv2.getNumThreads(), flush=True)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_a_worker_does_not_wait_for_threads_that_its_parent_has() -> None:
+    """A window of a public program had taken three minutes of that."""
+    pytest.importorskip("cv2")
+    done = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.split(), done.returncode) == (["1", "0"], 0), done.stderr
+
+
 def test_values_name_libraries() -> None:
     assert told.variables("openblas+opencv") == {"OPENBLAS_NUM_THREADS": "1", "OPENCV_FOR_THREADS_NUM": "1"}
     assert told.variables("of a later release") == {}

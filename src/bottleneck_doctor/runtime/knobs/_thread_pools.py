@@ -48,7 +48,8 @@ def limit(libraries: List[str]) -> None:
     cv2 = sys.modules.get("cv2")
     if OPENCV in libraries and cv2 is not None:
         with contextlib.suppress(Exception):
-            cv2.setNumThreads(1)
+            # 0 turns threads off. 1 would wait for the pool to end, whose threads a forked worker does not have.
+            cv2.setNumThreads(0)
 
 
 def in_torch_threads(work: Callable[[], Any]) -> None:
