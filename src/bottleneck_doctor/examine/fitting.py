@@ -187,7 +187,7 @@ class Fitting:
         """Seconds that a process has left, whose share of the time `ends` then. `asked`: whether more time was asked
         for."""
         budget = self._budget
-        left = budget.left() if self._tries_on else min(ends - budget.now(), budget.left())
+        left = budget.left() if exploring and self._tries_on else min(ends - budget.now(), budget.left())
         if exploring and not self._selection.explored():
             left = max(left, EXPLORING_SHARE * budget.seconds - budget.spent())
         if exploring and self.scarce:
