@@ -333,13 +333,14 @@ def test_what_was_asked_for_is_what_it_goes_on_for() -> None:
     luck=st.floats(0.0, 0.1),
     explain=st.booleans(),
 )
-def test_whatever_it_takes_is_shown_at_most_twice_and_kept(
+def test_whatever_it_takes_changes_at_most_twice_and_is_kept(
     step: float, start: float, late: float, speed: float, luck: float, explain: bool
 ) -> None:
     machine = Machine(step=step, start=start, late=late, luck=luck, noise=luck / 2, speeds={"autocast=bfloat16": speed})
     examined = Examined(machine, explain=explain)
     default, total = min(examined.totals), max(examined.totals)
-    assert len(examined.totals) <= 2
+    # Once to be sure or to try more, and once more where the time was too short by a little (`deciding`).
+    assert len(examined.totals) <= 3
     documented = start + 8 * step + DEFAULT_BUDGET + (ALLOWANCE if explain else 0.0)
     # Where that is known before anything is measured, the first figure that is shown is the longer one.
     assert default == pytest.approx(documented) or default == LONGEST
