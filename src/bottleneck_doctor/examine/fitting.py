@@ -12,7 +12,7 @@ from bottleneck_doctor.examine import curve, going_on, likeliest, time_wanted
 from bottleneck_doctor.examine.lifetime import Lifetime
 from bottleneck_doctor.examine.selection import WORTH_IT, Selection
 from bottleneck_doctor.measure import pairing, schedule
-from bottleneck_doctor.measure.costs import COMPARED, Costs
+from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.schedule import Plan, Probe
 from bottleneck_doctor.measure.starter import Starter
 from bottleneck_doctor.measure.supply import WAITING
@@ -71,7 +71,7 @@ class Fitting:
         if self.scarce is None:
             self.scarce = self._is_scarce(session)
         # What the first window takes is only guessed, so it is not cut by a time that holds no comparison anyway.
-        compared = COMPARED * self._costs.baseline()
+        compared = LEAST_WINDOWS * self._costs.baseline()
         if not self._selection.measured.has_baseline() and self._budget.left() < compared:
             self.goes_on_trying()
 

@@ -142,8 +142,8 @@ class Selection:
         self._insist = bool(only)
         self._all = [_candidate(fix, self.found, only, skip) for fix in catalogue()]
         self.candidates = [each for each in self._all if not each.starts]
-        self._named = _knobs_of(self.candidates)
         """Candidates whose settings can be switched while a process trains."""
+        self._named = _knobs_of(self.candidates)
         self.beside = [each for each in self._all if each.starts]
         """Candidates whose settings have to be set when a process starts. They are measured by pairs of processes."""
 

@@ -73,7 +73,7 @@ class BatchedFetch(Knob):
 def obstacle(loader: Any) -> str:
     """Why this loader's batches can't be fetched as a whole, as the end of a sentence; "" if they can."""
     dataset = own_dataset(loader)
-    if isinstance(own_dataset(loader), IterableDataset):
+    if isinstance(dataset, IterableDataset):
         return "an iterable dataset has no rows that could be taken by index"
     if not loader._auto_collation:
         return "already on: the loader asks its dataset for whole batches"

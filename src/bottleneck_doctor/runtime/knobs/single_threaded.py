@@ -67,15 +67,15 @@ def look(loader: Any) -> Dict[str, Any]:
     """`several`: whether other threads of this process compute while the calling thread prepares samples; None where it
     can't be asked for samples. `libraries`: whose threads these may be. `obstacle`: why that can't be told, as the end
     of a sentence, or ""."""
-    several = None
-    if not isinstance(own_dataset(loader), IterableDataset):
+    several, dataset = None, own_dataset(loader)
+    if not isinstance(dataset, IterableDataset):
         try:
-            several = _others(own_dataset(loader)) > BESIDE
+            several = _others(dataset) > BESIDE
             if several:
                 # Something else in this process may have computed once: a log's writer, or threads that spun although
                 # they looked silent, because a busy machine had put them aside.
                 sleep(SPIN_SECONDS)
-                several = _others(own_dataset(loader)) > BESIDE
+                several = _others(dataset) > BESIDE
         except Exception as error:
             return {"obstacle": f"preparing a sample in the main process failed ({type(error).__name__})"}
     # A sample may have imported what it computes with.
