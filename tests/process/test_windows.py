@@ -763,6 +763,49 @@ for epoch in range(100000):
         assert (done.status, done.samples) == ("ok", 4 * done.steps)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_iterable_goes_on_in_the_next_window_that_loads_in_the_same_way(guest: StartGuest, workers: int) -> None:
+    """If that is granted: a dataset that fills a buffer first may take longer to begin than a window does."""
+    script = guest(
+        PRELUDE
+        + """
+class Stream(IterableDataset):
+    def __iter__(self):
+        worker = torch.utils.data.get_worker_info()
+        note("began", os.getpid())
+        for number in range(0 if worker is None else worker.id, 100000, 1 if worker is None else worker.num_workers):
+            yield torch.ones(4), torch.tensor(float(number))
+
+for epoch in range(100000):
+    for batch in DataLoader(Stream(), batch_size=4, num_workers=int(sys.argv[1])):
+        train_on(batch)
+        note("loaded", batch[1][0].item())
+""",
+        str(workers),
+    )
+    assert script.found().iterable
+
+    def window(setting: Setting, *, goes_on: bool) -> tuple[int, float]:
+        """How often the dataset began for this window, and the first sample of its last batch."""
+        begun = len(script.notes("began"))
+        done = script.window(setting, lead_in=4, steps=8, keeps_workers=True, keeps_iterables=goes_on)
+        assert (done.status, done.reason) == ("ok", "")
+        return len(script.notes("began")) - begun, script.notes("loaded")[-1]
+
+    starts = max(1, workers)
+    # A window asks for the first batch of the next one before that is granted.
+    seen = [window({}, goes_on=False) for _ in range(3)]
+    assert [each[0] for each in seen] == [starts] * 3
+    assert max(last for _, last in seen) < 200, "each begins with its first samples"
+    window({}, goes_on=True)
+    seen = [window({}, goes_on=True), window({"autocast": "bfloat16"}, goes_on=True), window({}, goes_on=True)]
+    assert [each[0] for each in seen] == [0] * 3
+    assert seen[0][1] < seen[1][1] < seen[2][1], "it goes on where it left off"
+    assert window({"num_workers": 1}, goes_on=True)[0] == 1
+    assert window({}, goes_on=True)[0] == starts, "what loads otherwise came between"
+    assert window({}, goes_on=False)[0] == starts
+
+
 def test_loader_that_does_not_batch(guest: StartGuest) -> None:
     script = guest(
         PRELUDE

@@ -90,7 +90,7 @@ def test_every_field_is_checked(good: dict[str, Any], shape: type) -> None:
 @given(st.lists(of_shape(details.PhasesDetail), min_size=1, max_size=2))
 def test_all_phases_of_the_shape_are_read(several: list[dict[str, Any]]) -> None:
     explanation = Explanation()
-    found: Any = SimpleNamespace(has_loader=True, setup_seconds=1.0)
+    found: Any = SimpleNamespace(has_loader=True, first_step_seconds=1.0, first_batch_seconds=0.1)
     settings: list[Setting] = [{}, {"num_workers": 2}]
     for setting in settings:
         explanation.read_phases(setting, several, found)

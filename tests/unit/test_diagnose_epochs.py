@@ -238,10 +238,27 @@ def test_pauses_between_epochs_make_what_steps_lose_weigh_less() -> None:
     assert half.weight == pytest.approx(0.2, abs=0.001)
 
 
+def test_a_start_that_waits_for_its_first_batch_says_so() -> None:
+    waits = replace(STEPS, first_step_seconds=60.0, first_batch_seconds=45.0)
+    late = finding("slow-start", healthy(steps=waits, setup_seconds=[75.0]))
+    assert late is not None
+    assert "It takes 1 min from the start of the process to its first step. For 45 s of these it waits" in late.sentence
+    assert "smaller buffer" in late.advice
+    assert late.evidence["first_batch_seconds"] == 45.0
+    again = finding("slow-start", healthy(steps=waits, setup_seconds=[75.0, 20.0]))
+    assert again is not None
+    assert "It takes 20 s" in again.sentence
+    assert "waits" not in again.sentence, "who knows which part of it is spared"
+    soon = finding("slow-start", healthy(steps=replace(waits, first_batch_seconds=5.0), setup_seconds=[75.0]))
+    assert soon is not None
+    assert "waits" not in soon.sentence
+    assert "importtime" in soon.advice
+
+
 def test_the_first_step_tells_the_start_before_sessions_do_and_caches_are_made_once() -> None:
     late = healthy(steps=None, setup_seconds=[30.0, 20.0, 25.0])
     assert late.first_step_seconds == 20.0, "the first start had something to do that later ones had not"
-    assert replace(late, found=replace(FOUND, setup_seconds=12.0)).first_step_seconds == 12.0
+    assert replace(late, found=replace(FOUND, setup_seconds=12.0)).first_step_seconds == pytest.approx(12.001)
     assert replace(late, steps=STEPS).first_step_seconds == 4.0
     first_of_all = replace(STEPS, first_step_seconds=29.0)
     assert replace(late, steps=first_of_all).first_step_seconds == 20.0

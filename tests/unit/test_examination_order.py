@@ -69,7 +69,10 @@ def test_only_the_first_process_looks_for_what_nobody_will_try() -> None:
 def test_slow_steps_leave_a_reason_and_a_baseline_at_the_default_budget(
     step: float, start: float, workers: int
 ) -> None:
-    examined = Examined(Machine(step=step, start=start, workers=workers)).expects("phases", "sampled")
+    examined = Examined(Machine(step=step, start=start, workers=workers)).expects("phases")
+    assert ("sampled" in examined.names) == (step < 1.0 or (workers == 0 and step == 1.0)), (
+        "one window does where each takes long"
+    )
     assert examined.error is None
     result = examined.result
     assert result.baseline is not None
@@ -97,7 +100,7 @@ def test_burn_in_is_no_longer_than_it_has_to_be() -> None:
 @pytest.mark.parametrize(("step", "epoch", "whole"), [(0.1, 8, True), (0.9, 8, True), (1.1, 8, False), (3.0, 8, False)])
 def test_short_epochs_are_timed_whole_where_they_fit(step: float, epoch: int, whole: bool) -> None:
     """What is measured of long steps is better than nothing, where whole epochs would not end in time."""
-    examined = Examined(Machine(step=step, start=10.0, epoch=epoch), budget=75.0).expects("phases", "sampled")
+    examined = Examined(Machine(step=step, start=10.0, epoch=epoch), budget=75.0).expects("phases")
     assert examined.result.baseline is not None
     timed = [window for window in examined.result.windows if window.label == "baseline"]
     assert all(bool(window.whole_epochs) == whole for window in timed)
@@ -298,6 +301,19 @@ def test_a_process_that_breaks_under_our_hooks_is_not_the_scripts_fault(mode: st
     # What did not break it is had once everything is measured.
     assert (profiles.sampling is not None) == (mode == "phases")
     assert sum(record.ended.startswith("the script failed") for record in examined.result.method.sessions) == 1
+
+
+def test_a_process_of_long_steps_that_breaks_in_the_first_window_is_measured_without_it() -> None:
+    """Its phases are timed and its stacks sampled in one window, so nobody knows which of them broke it."""
+    examined = Examined(Machine(step=3.0, start=5.0, under=("phases",)))
+    assert examined.error is None
+    assert examined.result.baseline is not None
+    assert sum(record.ended.startswith("the script failed") for record in examined.result.method.sessions) == 1
+    assert "sampled" not in examined.names
+    profiles = examined.result.profiles
+    assert profiles is not None
+    (missing,) = [each for each in profiles.missing if each.slug == "explanation-failed"]
+    assert "lacks the phases of a step and the sampling profile" in missing.sentence
 
 
 @pytest.mark.parametrize("steps", [12, 16, 24])

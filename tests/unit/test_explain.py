@@ -103,7 +103,7 @@ def test_what_is_spent_is_spent_even_where_the_session_ended(monkeypatch: pytest
 def test_what_cannot_be_read_is_missing_and_costs_nothing_else() -> None:
     explainer = make()
     found: Any = None
-    explainer._within("phases", 1.0, lambda: explainer.explanation.read_phases({}, [{"phases": 3}], found))
+    explainer._within(["phases"], 1.0, lambda: explainer.explanation.read_phases({}, [{"phases": 3}], found))
     (missing,) = explainer.explanation.missing
     assert missing.slug == "explanation-unreadable"
     assert "the phases of a step" in missing.sentence
@@ -117,7 +117,7 @@ def test_an_error_of_our_own_is_not_taken_for_something_unreadable(error: type[E
         raise error("a bug of ours")
 
     with pytest.raises(error, match="a bug of ours"):
-        explainer._within("phases", 1.0, broken)
+        explainer._within(["phases"], 1.0, broken)
     assert not explainer.explanation.missing
 
 

@@ -157,8 +157,15 @@ class Evidence:
         if self.steps is not None and self.steps.first_step_seconds is not None:
             return min(self.steps.first_step_seconds, later)
         if self.found.setup_seconds > 0:
-            return min(self.found.setup_seconds, later)
+            return min(self.found.first_step_seconds, later)
         return min(self.setup_seconds) if self.setup_seconds else None
+
+    @property
+    def first_batch_seconds(self) -> float | None:
+        """The part of these seconds in which training waited for its first batch; None where that is not known, as
+        where later starts took less."""
+        first = self.found if self.steps is None else self.steps
+        return first.first_batch_seconds if first.first_step_seconds == self.first_step_seconds else None
 
     @property
     def epoch_seconds(self) -> float | None:

@@ -29,8 +29,9 @@ class StepTimes:
     """How regular the steps as written are. Milliseconds; `jitter` is p95 over p50; `outliers` lie over 3 sigma.
 
     `ready_share`: part of the batches that lay ready when asked for. `first_step_seconds`: from the start of the
-    process to the first step. `evaluations`: how often the model was in evaluation mode within these steps, and
-    `evaluation_share`: the part of their time that this took.
+    process to the first step, and `first_batch_seconds`: the part of it in which training waited for its first batch;
+    None where nothing loads, and in reports of earlier releases. `evaluations`: how often the model was in evaluation
+    mode within these steps, and `evaluation_share`: the part of their time that this took.
     """
 
     steps: int
@@ -45,6 +46,7 @@ class StepTimes:
     first_step_seconds: float | None
     evaluations: int = 0
     evaluation_share: float = 0.0
+    first_batch_seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -252,9 +252,10 @@ class Blocks:
         are long or a warm-up window would take too much time, these windows are the warm-up."""
         if self.explainer is None or self.explainer.begun():
             return
-        if self.prober.costs.baseline_step < burn_in.LONG_STEP and not self.warming.is_dear():
+        costs, dear = self.prober.costs, self.warming.is_dear()
+        if costs.baseline_step < burn_in.LONG_STEP and not dear:
             self.warming.warm_up(live)
-        self.explainer.begin(live)
+        self.explainer.begin(live, at_once=dear and costs.has_long_steps)
 
     def _ask_for_time(self) -> None:
         """Ask for more time if the user set no budget. Only once, so that the total that is shown changes only once."""

@@ -178,7 +178,8 @@ def goes_on_trying(selection: Selection, costs: Costs, starter: Starter) -> bool
     budget, window, leading = starter.budget, costs.baseline(), Leading.of(selection)
     untried = list(filter(is_candidate, selection.news(selection.probes(starter.number, first_block=True))))
     left, room = max(0.0, budget.left()), askable(budget, asked=False)
-    another = time_wanted.MARGIN * (starter.setup() + COMPARED * window)
+    # As much as is asked for: if that were less here, time that is not asked for would be used by nobody.
+    another = time_wanted.MARGIN * (starter.setup() + WITH_WARMING * COMPARED * window)
     held = len(selection.measured.comparing()) if leading.is_worth_it else 0
     if leading.lacking(held) * another <= left + room:
         return False

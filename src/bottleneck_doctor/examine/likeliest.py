@@ -25,12 +25,19 @@ LARGE = 1.3
 STAYS = 0.5
 """Other programs that want so many CPUs all the time leave too few for all of torch's threads. One that has to wait for
 its CPU holds up all others in every operation, so fewer threads are the likeliest to pay of all."""
+MOSTLY = 0.5
+"""If waiting for batches takes this part of the time or more, faster computing can bring little until that is over.
+If it takes less, and `WAITING` or more, nobody knows which of them brings more, so they take turns. Ours."""
 LITTLE = 0.15
 """A fix that acts on less of the time can't bring 1.2 times the speed, so it waits for those that may. Ours."""
 LOST = 0.93
 """A setting that is below this part of the speed as written in its first pair has lost: others get its time."""
 
 Place = tuple[float, ...]
+
+
+UP_TO_TARGET = 3
+"""So many parts of a place of something new come before its target."""
 
 
 class Turn(IntEnum):
@@ -106,10 +113,28 @@ def in_turn(
         return (turn, is_dear(each), refines, target, float(off > 0), saves_little, order, off)
 
     ordered = sorted(probes, key=place)
+    if supply is not None and not fed and WAITING <= supply.waiting < MOSTLY:
+        ordered = _alternating(ordered, {each.key: place(each) for each in ordered})
     going = [each for each in ordered if place(each)[0] != Turn.LOST]
     if any(map(is_candidate, going)):
         ordered = going
     return [replace(each, priority=number) for number, each in enumerate(ordered)]
+
+
+def _alternating(ordered: Sequence[Probe], places: Mapping[str, Place]) -> list[Probe]:
+    """The same, but what was not tried yet of each target comes in turn with that of the other."""
+    seen: dict[Place, int] = {}
+
+    def rank(each: Probe) -> Place:
+        place = places[each.key]
+        if place[0] not in (Turn.LATE, Turn.NEW):
+            return place
+        alike = place[: UP_TO_TARGET + 1]
+        seen[alike] = seen.get(alike, -1) + 1
+        return (*place[:UP_TO_TARGET], seen[alike], *place[UP_TO_TARGET:])
+
+    ranks = {each.key: rank(each) for each in ordered}
+    return sorted(ordered, key=lambda each: ranks[each.key])
 
 
 def is_candidate(each: Probe) -> bool:

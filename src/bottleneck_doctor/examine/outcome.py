@@ -415,8 +415,8 @@ def _odd_loop(found: Found, *, steps_followed: bool) -> list[Warning]:
         odd.append(
             Warning(
                 slug="iterable-restarted",
-                sentence="The dataset is an iterable and starts from its beginning in every window, so its first "
-                "samples are read more often than in training.",
+                sentence="The dataset is an iterable, which starts from its beginning wherever doctor starts its "
+                "loader anew, so its first samples are read more often than in training.",
             )
         )
     return odd

@@ -11,32 +11,33 @@ set none.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import (
     Setting,
-    Warning,
+    Window,
 )
-from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain.details import LinesDetail, TraceDetail, Unreadable, check
 from bottleneck_doctor.explain.explanation import Explanation as Explanation
 from bottleneck_doctor.explain.phased import PhasedWindows
+from bottleneck_doctor.explain.stacks import ExplainOptions as ExplainOptions
+from bottleneck_doctor.explain.stacks import Stacks
 from bottleneck_doctor.measure import first_look, pauses
 from bottleneck_doctor.measure.budget import Allowance, Budget, OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import Prober
-from bottleneck_doctor.measure.sampled import AS_SAMPLED, elsewhere, folder_of, not_sampled_elsewhere, sampled
+from bottleneck_doctor.measure.sampled import AS_SAMPLED, elsewhere, folder_of, not_sampled_elsewhere, sampled, under
 from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.measure.starter import Live
 from bottleneck_doctor.monitor import UsageWatch
 from bottleneck_doctor.profiling.device import device_profile
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_profile, line_setting
-from bottleneck_doctor.profiling.pyspy import PySpySampler, usual_rate
-from bottleneck_doctor.profiling.sampling import sampling_profile
+from bottleneck_doctor.profiling.pyspy import PySpySampler
 from bottleneck_doctor.session.ending import SessionOver
 from bottleneck_doctor.system.output import ARTIFACTS_NAME
 from bottleneck_doctor.system.progress import Progress
@@ -93,16 +94,6 @@ def reserve(budget: Budget) -> Allowance:
     return budget.reserve(max(ALLOWANCE_SHARE * left, min(LEAST_ALLOWANCE, LARGEST_SHARE * left)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExplainOptions:
-    """What the user wants of the explanation. `folder`: where raw files are put meanwhile. `rate`: samples a second of
-    each process; None: as many as slow them little."""
-
-    folder: Path
-    rate: int | None = None
-    native: bool = False
-
-
 class Explainer:
     """Gathers an `Explanation` in live sessions. `done`: whether everything that wants a plain session was tried."""
 
@@ -128,7 +119,7 @@ class Explainer:
         self._budget = budget
         self._progress = progress
         self._options = options
-        self._make_sampler = sampler
+        self._stacks = Stacks(options, sampler, measured)
         self._make_watch = watch
         self._tries = 0
         self._broke: set[str] = set()
@@ -175,9 +166,10 @@ class Explainer:
             return None
         return asdict(table.baseline)
 
-    def begin(self, live: Live) -> None:
-        """Phases and a sampled window of the training as written, before anything is measured. Raises `SessionOver` and
-        `OutOfTime`."""
+    def begin(self, live: Live, *, at_once: bool = False) -> None:
+        """Phases and a sampled window of the training as written, before anything is measured; both in one window if
+        `at_once`, where steps take seconds: then neither changes the other, and a window of its own takes as long as
+        another setting. Raises `SessionOver` and `OutOfTime`."""
         if self.begun():
             return
         self._tries += 1
@@ -186,8 +178,10 @@ class Explainer:
         # A process that ended under a window of this length may hold a shorter one.
         most = FIRST_SHARE * self.allowance.seconds if self._tries == 1 else 0.0
         if "phases" not in self._tried:
-            self._phases(live, {}, most_seconds=most)
-        self._sample(live, most_seconds=most)
+            sampler = self._stacks.sampler(live) if at_once and "sampled" not in self._tried else None
+            self._phases(live, {}, most_seconds=most, sampler=sampler)
+        if "sampled" not in self._tried:
+            self._sample(live, most_seconds=most)
 
     def explain(self, live: Live, setup_seconds: float) -> None:
         """Everything else but the lines, cheapest and most telling first. Raises `SessionOver` where the session ends.
@@ -208,16 +202,30 @@ class Explainer:
             self._sample(live, most_seconds=FIRST_SHARE * self.allowance.left())
         self._trace(live, setup_seconds)
 
-    def _phases(self, live: Live, setting: Setting, *, most_seconds: float | None = None) -> None:
-        """`most_seconds`: of a first window, for which there is no timed one yet."""
+    def _phases(
+        self,
+        live: Live,
+        setting: Setting,
+        *,
+        most_seconds: float | None = None,
+        sampler: PySpySampler | None = None,
+    ) -> None:
+        """`most_seconds`: of a first window, for which there is no timed one yet. `sampler`: takes stacks in it."""
         first = most_seconds is not None
         seconds = PHASE_SECONDS if first else self._seconds(PHASE_SECONDS)
         most = most_seconds if most_seconds is not None else max(seconds, FIRST_SHARE * self.allowance.left())
         each = probe(_phases_of(setting), setting, mode="phases")
         expected = self._prober.costs.explaining(each, seconds, most_seconds=most)
 
+        def explained() -> tuple[Window, dict[str, Any]]:
+            return self._prober.explain(live.session, each, seconds, {}, most_seconds=most)
+
         def take() -> bool:
-            window, detail = self._prober.explain(live.session, each, seconds, {}, most_seconds=most)
+            if sampler is None:
+                window, detail = explained()
+            else:
+                (window, detail), file = under(sampler, explained)
+                self.explanation.add_stacks(self._stacks.read(live, sampler, file))
             if window.status != "ok":
                 self.explanation.miss(
                     slug="phases-failed", sentence=f"The phases of a step could not be timed: {window.reason}."
@@ -234,42 +242,27 @@ class Explainer:
             while take() and not first and self._phased.wants_another(setting) and self.allowance.room(expected):
                 pass
 
-        self._within("phases", expected, gather, first=first)
+        if sampler is None:
+            self._within(["phases"], expected, gather, first=first)
+        else:
+            self._within(["phases", "sampled"], expected + START_SECONDS, gather, first=first)
 
     def _sample(self, live: Live, *, most_seconds: float) -> None:
-        hello = live.session.hello
+        hello, sampler = live.session.hello, self._stacks.sampler(live)
         if hello is None:
             return
-        if elsewhere(hello):
+        if sampler is None:
             self.explanation.missing.append(not_sampled_elsewhere(hello))
             self._tried.add("sampled")
             return
         seconds = min(SAMPLED_SECONDS, max(SMALLEST_SCALE * SAMPLED_SECONDS, FIRST_SHARE * self.allowance.seconds))
 
-        rate = self._options.rate or usual_rate(1 + self._measured.found.num_workers)
-
         def gather() -> None:
-            sampler = self._make_sampler(hello.pid, self._options.folder, rate=rate, native=self._options.native)
             file = sampled(sampler, self._prober, live.session, seconds, most_seconds=most_seconds)
-            if isinstance(file, Warning):
-                self.explanation.missing.append(file)
-                return
-            try:
-                profile = sampling_profile(
-                    [file],
-                    rate=rate,
-                    seconds=sampler.seconds,
-                    main_pids=[hello.pid],
-                    own_roots=[Path.cwd()],
-                    speedscope_file=self._options.folder / "profile.speedscope.json",
-                )
-                kept = [f"{ARTIFACTS_NAME}/{name}" for name in profile.files]
-                self.explanation.sampling = replace(profile, files=kept)
-            except DoctorError as error:
-                self.explanation.miss(slug=error.slug, sentence=f"{error.sentence} {error.next_step}")
+            self.explanation.add_stacks(self._stacks.read(live, sampler, file))
 
         expected = self._prober.costs.explaining(AS_SAMPLED, seconds, most_seconds=most_seconds)
-        self._within("sampled", expected + START_SECONDS, gather, first=True)
+        self._within(["sampled"], expected + START_SECONDS, gather, first=True)
 
     def _trace(self, live: Live, setup_seconds: float) -> None:
         on_cpu = self._measured.found.device.startswith("cpu")
@@ -300,7 +293,7 @@ class Explainer:
 
         # Lines say more than operators do, but on a device; they need a start of their own.
         lines = setup_seconds + self._lines_seconds() if on_cpu else 0.0
-        self._within("trace", self._trace_seconds() + lines, gather)
+        self._within(["trace"], self._trace_seconds() + lines, gather)
 
     def _trace_seconds(self) -> float:
         """What the traced steps take, about (tracing doubles the shorter ones), with the writing of the trace."""
@@ -339,7 +332,7 @@ class Explainer:
             self.explanation.lines = line_profile(detail, [_kept(file)] if file.exists() else [])
 
         self._progress.stage("Timing the slow lines")
-        self._within("lines", 0.0, gather)
+        self._within(["lines"], 0.0, gather)
 
     def _by_lines(self) -> Probe:
         setting = line_setting(self._measured.found)
@@ -352,16 +345,21 @@ class Explainer:
 
     # -- bookkeeping -------------------------------------------------------------------------------------------------
 
-    def _within(self, name: str, expected: float, gather: Callable[[], None], *, first: bool = False) -> None:
-        """Gather something that takes `expected` seconds, about, if there is so much time. The `first` windows of all
-        may take more than the allowance: what they lack is measuring's, without which they still say something."""
-        if name in self._broke:
+    def _within(
+        self, parts: Sequence[str], expected: float, gather: Callable[[], None], *, first: bool = False
+    ) -> None:
+        """Gather `parts` in a window that takes `expected` seconds, about, if there is so much time. The `first`
+        windows of all may take more than the allowance: what they lack is measuring's, without which they still say
+        something."""
+        if self._broke & set(parts):
             return
         if not (expected <= self._budget.until_end() if first else self.allowance.room(expected)):
-            if not first or name not in self._tried:
-                self._cut(name)
-            self._tried.add(name)
+            for name in parts:
+                if not first or name not in self._tried:
+                    self._cut(name)
+            self._tried.update(parts)
             return
+        named = words.listed([PARTS[name] for name in parts])
         with self.allowance.charged():
             self.busy = True
             try:
@@ -371,18 +369,15 @@ class Explainer:
                 raise
             except SessionOver as over:
                 if over.crashed or over.ours or over.apart:
-                    self._broke.add(name)
-                self.explanation.miss(
-                    slug="explanation-failed",
-                    sentence=f"The report lacks {PARTS[name]}: {over.why}.",
-                )
+                    self._broke.update(parts)
+                self.explanation.miss(slug="explanation-failed", sentence=f"The report lacks {named}: {over.why}.")
                 raise
             except Unreadable as error:
                 # What a window tells comes out of somebody else's process: the figures stand without it. Errors of our
                 # own are not caught: they would look like this, and nobody would look for them.
-                self.explanation.miss_unreadable(PARTS[name], error)
+                self.explanation.miss_unreadable(named, error)
             self.busy = False
-            self._tried.add(name)
+            self._tried.update(parts)
 
     def _cut(self, name: str) -> None:
         self._cuts.append(name)

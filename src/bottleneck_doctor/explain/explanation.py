@@ -96,7 +96,7 @@ class Explanation:
             return
         if shares is not None:
             self.phases = PhaseTable(baseline=shares)
-        self.steps = phases.step_times(details, found.setup_seconds)
+        self.steps = phases.step_times(details, found.first_step_seconds, found.first_batch_seconds)
         self.synchronising = phases.synchronising(details)
         self.garbage = phases.garbage(details)
         self.exchanges = phases.exchanges(details)
@@ -114,6 +114,13 @@ class Explanation:
         known = [each for each in overheads if each is not None]
         self.epoch_pause = phases.epoch_pause(told, sum(known) / len(known) if known else None)
         self.interruption = phases.interruption(told)
+
+    def add_stacks(self, read: SamplingProfile | Warning) -> None:
+        """Take in what stacks tell, or why there are none."""
+        if isinstance(read, Warning):
+            self.missing.append(read)
+        else:
+            self.sampling = read
 
     def miss_unreadable(self, part: str, error: Unreadable) -> None:
         """Say that what a process told could not be read."""

@@ -88,6 +88,12 @@ class Costs:
         return self.baseline_step >= schedule.LONG_LEAD_IN
 
     @property
+    def loading_may_pay(self) -> bool:
+        """Whether faster loading may bring something, as far as was seen. If so, windows over an iterable dataset have
+        to load the same samples."""
+        return self.supply is None or not self.supply.no_reason
+
+    @property
     def epoch_seconds(self) -> float:
         """About how long one epoch takes as written."""
         return (self.shape.epoch_batches or 0) * self.baseline_step

@@ -56,8 +56,10 @@ def phases(details: Sequence[Detail]) -> Phases | None:
     return Phases(**{phase: spent / total for phase, spent in seconds.items()})
 
 
-def step_times(details: Sequence[Detail], first_step_seconds: float | None) -> StepTimes | None:
-    """How regular steps are. `first_step_seconds` is `Found.setup_seconds` of the session."""
+def step_times(
+    details: Sequence[Detail], first_step_seconds: float | None, first_batch_seconds: float | None = None
+) -> StepTimes | None:
+    """How regular steps are. What the start of their process took is handed on."""
     steps = [seconds for detail in details for seconds in detail.get("step_seconds", ())]
     if not steps:
         return None
@@ -81,6 +83,7 @@ def step_times(details: Sequence[Detail], first_step_seconds: float | None) -> S
         first_step_seconds=first_step_seconds,
         evaluations=sum(detail["evaluations"]["times"] for detail in details),
         evaluation_share=min(1.0, evaluating / total) if total > 0 else 0.0,
+        first_batch_seconds=first_batch_seconds,
     )
 
 

@@ -268,6 +268,7 @@ class Prober:
                 most_wall_seconds=most_wall_seconds,
                 keeps_workers=self.keeps_workers,
                 skipped=size.skipped,
+                keeps_iterables=not self.costs.loading_may_pay,
             )
         )
         time_left = min(max(1.0, self._budget.left()) + grace, self._budget.until_end())

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import math
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Warning
@@ -14,6 +16,8 @@ from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.profiling.pyspy import PySpySampler
 from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.session import Session
+
+Told = TypeVar("Told")
 
 AS_SAMPLED: Probe = probe("sampled:" + BASELINE, {}, mode="sampled")
 
@@ -36,14 +40,23 @@ def sampled(
 
     Raises what `Prober.explain` raises; then no file is left.
     """
+    _, file = under(sampler, lambda: prober.explain(session, AS_SAMPLED, seconds, {}, most_seconds=most_seconds))
+    return file
+
+
+def under(sampler: PySpySampler, window: Callable[[], Told]) -> tuple[Told, Path | Warning]:
+    """Run any window under py-spy. Returns what it returns, and py-spy's raw file, or the warning why there is none.
+
+    Raises what the window raises; then no file is left.
+    """
     try:
         sampler.start()
-        prober.explain(session, AS_SAMPLED, seconds, {}, most_seconds=most_seconds)
+        told = window()
     except BaseException:
         # A user who interrupts should not have to wait for a file that nobody will read.
         sampler.abandon()
         raise
-    return sampler.stop()
+    return told, sampler.stop()
 
 
 def folder_of(package: str) -> str:

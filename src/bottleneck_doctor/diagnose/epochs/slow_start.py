@@ -17,6 +17,8 @@ RUN_SECONDS = 600.0
 SHORTEST_RUN = 60.0
 """And with this many seconds in any case: of a training whose epochs take a second, people make more than ten. Ours."""
 
+MOSTLY = 0.5
+"""If waiting for the first batch takes this part of a start or more, it is what to look at. Ours."""
 LITTLE = 0.01
 """Of a run whose length the program says, a start that takes less than this is not worth a word. Ours: in a run of an
 hour, half a minute."""
@@ -34,18 +36,28 @@ def judge(evidence: Evidence) -> Statement | None:
         if seconds < LITTLE * (seconds + run):
             return None
     figures = {"setup_seconds": seconds}
-    against = ""
+    first_batch, against, advice = evidence.first_batch_seconds or 0.0, "", ""
+    if first_batch >= MOSTLY * seconds:
+        figures["first_batch_seconds"] = first_batch
+        against = f" For {words.duration_text(first_batch)} of these it waits for its first batch."
+        advice = WAITS
     if epoch:
         figures["epoch_seconds"] = epoch
-        against = f" The steps of one epoch take {words.duration_text(epoch)}."
+        against += f" The steps of one epoch take {words.duration_text(epoch)}."
     return Statement(
         sentence=f"It takes {words.duration_text(seconds)} from the start of the process to its first step.{against}",
         figures=figures,
         weight=seconds / (seconds + run),
         measured=False,
         clause=f"takes {words.duration_text(seconds)} to start",
+        advice=advice,
     )
 
+
+WAITS = (
+    "Let the first batch come sooner: fill a smaller buffer before it, if the dataset shuffles or sorts by length, and "
+    "start fewer workers. Workers that are spawned import the whole script first."
+)
 
 RULE = Rule(
     id="slow-start",

@@ -115,6 +115,11 @@ class Feed:
         return self._stream is not None and not self._iterable
 
     @property
+    def iterable(self) -> bool:
+        """Whether the dataset is an iterable, which begins anew with each iterator of torch's."""
+        return self._iterable
+
+    @property
     def loader(self) -> Any:
         """The copy of the user's loader that batches come from."""
         return self._shadow

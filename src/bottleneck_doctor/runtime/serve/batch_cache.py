@@ -51,6 +51,8 @@ class ReplayFeed:
     workers = 0
     depth = 0
     persistent = False
+    endless = False
+    iterable = False
 
     def __init__(self, batch_cache: BatchCache, epoch: Optional[int]) -> None:
         self._batch_cache = batch_cache

@@ -160,12 +160,12 @@ class SteadyRun(FedRun):
         self._held = False
 
     @property
-    def starts_workers(self) -> bool:
-        """Whether it started its workers."""
-        return self.feed.workers > 0 and not self._reused
+    def starts_loading(self) -> bool:
+        """Whether it started what makes batches: workers, or an iterable dataset."""
+        return (self.feed.workers > 0 or self.feed.iterable) and not self._reused
 
     def let_go(self, *, goes_on: bool) -> Optional[Feed]:
-        if not (goes_on and self._open and self.feed.workers and self.feed.endless):
+        if not (goes_on and self._open):
             return super().let_go(goes_on=goes_on)
         self.revert()
         return self.feed  # type: ignore[no-any-return]

@@ -104,10 +104,10 @@ class WindowRunner:
             self._report = WindowDone(window=run.grant.window, status="failed", reason=self._failure)
             self._failure = ""
         made_for = self._made_for(run.grant)
-        if isinstance(run, SteadyRun) and run.starts_workers:
+        if isinstance(run, SteadyRun) and run.starts_loading:
             seen = _KNOWN if self._report.epoch_overhead_seconds is not None else 1
             self._starts[made_for[1:]] = self._starts.get(made_for[1:], 0) + seen
-        feed = run.let_go(goes_on=_keeps_workers(run.grant) and self._starts.get(made_for[1:], 0) >= _KNOWN)
+        feed = run.let_go(goes_on=_goes_on(run.feed, run.grant) and self._starts.get(made_for[1:], 0) >= _KNOWN)
         self._idle = None if feed is None else (made_for, feed)
         self.run = None
 
@@ -162,7 +162,8 @@ class WindowRunner:
 
     def _start(self, grant: Grant) -> None:
         training = self._training
-        if not _keeps_workers(grant) or self._idle is None or self._idle[0] != self._made_for(grant):
+        idle = self._idle
+        if idle is not None and not (_goes_on(idle[1], grant) and idle[0] == self._made_for(grant)):
             self.close_idle()
         try:
             if keeps_batches(grant.setting) and not self._batch_cache.batches:
@@ -246,6 +247,8 @@ class WindowRunner:
             pass
 
 
-def _keeps_workers(grant: Grant) -> bool:
-    """Whether workers may come from an earlier window, and go on in a later one. A mode that explains has its own."""
-    return grant.keeps_workers and grant.mode == "timed" and not grant.epochs and not grant.together
+def _goes_on(feed: Any, grant: Grant) -> bool:
+    """Whether a feed may come from an earlier window, or go on in a later one. A mode that explains has its own."""
+    if not grant.keeps_workers or grant.mode != "timed" or grant.epochs or grant.together:
+        return False
+    return bool(grant.keeps_iterables if feed.iterable else feed.endless and feed.workers)

@@ -144,6 +144,16 @@ class Found:
     """What takes arguments of Lightning's trainer if a library makes it."""
 
     @property
+    def first_batch_seconds(self) -> Optional[float]:
+        """Seconds that training waited for its first batch; None where nothing loads."""
+        return self.wait_seconds[0] if self.wait_seconds else None
+
+    @property
+    def first_step_seconds(self) -> float:
+        """Seconds from the start of the process until its first step began, with its batch at hand."""
+        return self.setup_seconds + (self.first_batch_seconds or 0.0)
+
+    @property
     def of_closure(self) -> bool:
         """Whether a step is one call of an optimizer's closure."""
         return self.rung == "closure"
@@ -181,7 +191,7 @@ class Grant:
     between epochs that count as neither, ends at the next step's end.
     `together`: several ranks run this window, so it takes exactly as many steps as are granted, whatever happens.
     `losses`: from now on, losses are kept and told with each window. `keeps_workers`: workers of an earlier window may
-    go on in it, and its own in a later one.
+    go on in it, and its own in a later one. `keeps_iterables`: so may an iterable dataset, where it left off.
     """
 
     kind: ClassVar[str] = "grant"
@@ -200,6 +210,7 @@ class Grant:
     most_wall_seconds: float = 0.0
     keeps_workers: bool = False
     skipped: int = 0
+    keeps_iterables: bool = False
 
     @property
     def all_steps(self) -> int:
