@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 import pytest
-from tests.unit.made_up_machine import Examined, Machine, Training
+from tests.unit.made_up_machine import Examined, MadeUpSession, Machine, Training
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import FixOutcome
@@ -16,6 +16,7 @@ from bottleneck_doctor.examine.time_wanted import LONGEST
 from bottleneck_doctor.fixes import allocator as fix
 from bottleneck_doctor.knobs import allocator
 from bottleneck_doctor.measure.side_pairs import LEAST_ROUNDS
+from bottleneck_doctor.runtime.wire.messages import Grant
 
 KEEPS = labels.key_of({allocator.NAME: allocator.KEEPS})
 VARIABLE = next(iter(allocator.KEEPING))
@@ -36,6 +37,21 @@ def examined(kept: Training, *, kernel: float = 0.3, budget: float | None = None
 
 def outcome(made: Examined) -> FixOutcome:
     return next(each for each in made.result.fixes if each.id == "allocator")
+
+
+def test_workers_of_a_pair_go_on_from_window_to_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both sides load in the same way: sixteen workers that start anew take longer than a window does."""
+    granted: list[Grant] = []
+    plain = MadeUpSession.grant
+
+    def grant(self: MadeUpSession, given: Grant) -> None:
+        granted.append(given)
+        plain(self, given)
+
+    monkeypatch.setattr(MadeUpSession, "grant", grant)
+    examined(Training(step=0.008, wait=0.02, workers=2), workers=2)
+    assert len(granted) > 2 * PAIRS * ROUNDS
+    assert all(each.keeps_workers for each in granted)
 
 
 def test_what_a_process_is_started_with_is_measured_in_pairs_that_train_in_turn() -> None:
@@ -217,3 +233,24 @@ def test_the_end_is_moved_for_the_pairs_that_are_lacking() -> None:
     assert found.speedup.sessions == PAIRS
     before, last = sorted(made.totals)[-2:]
     assert before < machine.now <= last, "nothing but the third pair took so long"
+
+
+def test_pairs_that_take_longer_than_reserved_leave_the_rest_to_what_looks_faster() -> None:
+    """Windows differ so much that nothing leads for sure, so pairs come first; but their starts take far longer."""
+    slow = Training(step=0.097, start=100.0, loader=False)
+    machine = Machine(
+        step=0.1,
+        start=12.0,
+        loader=False,
+        kernel=0.3,
+        started_with={VARIABLE: slow},
+        speeds={"autocast=bfloat16": 1.28},
+        noise=0.15,
+    )
+    made = Examined(machine)
+    in_pairs = [each.started for each in made.result.windows if each.label == KEEPS]
+    later = [each for each in made.result.windows if each.label == "autocast=bfloat16" and each.session > 1]
+    assert 0 < pairs_of(made, KEEPS) < PAIRS
+    assert later
+    assert min(each.started for each in later) > max(in_pairs)
+    assert machine.now <= LONGEST

@@ -25,7 +25,7 @@ def examined(wall: float, *fixes: dict[str, Any], **more: Any) -> dict[str, Any]
 @pytest.fixture
 def record() -> dict[str, Any]:
     both = fix("workers", 1.25, 1.8), fix("amp-bf16", 1.0, 1.44)
-    left = {"id": "compile", "status": "cannot_tell", "setting": {}, "speedup": None}
+    left: dict[str, Any] = {"id": "compile", "status": "cannot_tell", "setting": {}, "speedup": None}
     never = {**left, "id": "pinned-memory", "status": "not_applicable"}
     steps = [["baseline", 1.0], ["baseline", 1.1], ["workers=2", 0.7], ["workers=2", 0.77]]
     return {

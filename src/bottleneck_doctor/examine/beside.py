@@ -188,6 +188,7 @@ class Beside:
                             window_seconds=WINDOW_SECONDS,
                             brief=True,
                             known=known,
+                            keeps_workers=True,
                         )
                         self._pair(number, pair, left)
                 except Broken as broken:
@@ -206,8 +207,25 @@ class Beside:
         more = seconds - budget.until_end()
         if budget.strict or budget.total is None or not self.observations or budget.total + more > time_wanted.LONGEST:
             return False
+        if self._is_outdone():
+            return False
         budget.postpone(more)
         return True
+
+    def _is_outdone(self) -> bool:
+        """Whether what windows have shown is faster than pairs are so far, and lacks processes that a claim takes: then
+        they promise more than another pair does."""
+        measured = self._selection.measured
+        fastest = measured.fastest(WORTH_IT)
+        if fastest is None:
+            return False
+        key = labels.key_of(fastest)
+        if len(measured.sessions_by_key().get(key, ())) >= schedule.LEAST_SESSIONS:
+            return False
+        seen: dict[str, list[float]] = {}
+        for each in self.observations:
+            seen.setdefault(each.setting, []).append(each.log_ratio)
+        return max(map(fmean, seen.values())) < math.log(measured.speeds()[key])
 
     def _patient(self, patience: Callable[[], float], longest: float) -> Callable[[], float]:
         """How long to wait for a pair to start, if a pair has taken `longest` seconds at most: longer than the reserved

@@ -49,8 +49,9 @@ class SideBySide:
     `window_seconds`: what a window's timed part aims at. `brief`: whether a window may hold fewer steps if steps are
     long. `whole`: whether windows are whole epochs if they can be; None: whole epochs only if that suits all processes,
     because windows of all of them must hold the same. `known`: costs of the loops of sides, by name, for which it is
-    known how batches come. `losses`: whether the probers keep the losses of the training. If the user set no budget, a
-    window that was begun is awaited even after the budget's end: whether it counts must not depend on how fast it was.
+    known how batches come. `losses`: whether the probers keep the losses of the training. `keeps_workers`: whether
+    workers go on from window to window, where all sides load in the same way. If the user set no budget, a window that
+    was begun is awaited even after the budget's end: whether it counts must not depend on how fast it was.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class SideBySide:
         brief: bool = False,
         known: Mapping[str, Costs] | None = None,
         losses: bool = False,
+        keeps_workers: bool = False,
     ) -> None:
         self.lives = tuple(lives)
         self.broken: Broken | None = None
@@ -78,6 +80,7 @@ class SideBySide:
             if whole is not None:
                 self.prober(live).costs.epochs = whole and _can_be_whole(live)
             self.prober(live).keeps_losses = losses
+            self.prober(live).keeps_workers = keeps_workers
         if whole is None:
             self.hold_the_same()
         self._shorten()
