@@ -87,30 +87,31 @@ for epoch in range(100):
 
 
 @pytest.mark.parametrize(
-    "loader",
+    ("loader", "keeps_workers"),
     [
-        pytest.param("", marks=pytest.mark.slow(together=False)),
-        ", num_workers=2",
-        pytest.param(", num_workers=1, prefetch_factor=4", marks=pytest.mark.slow(together=False)),
+        pytest.param("", False, marks=pytest.mark.slow(together=False)),
+        (", num_workers=2", False),
+        (", num_workers=2", True),
+        pytest.param(", num_workers=1, prefetch_factor=4", False, marks=pytest.mark.slow(together=False)),
     ],
 )
-def test_a_guest_tells_which_batch_comes_next(guest: Callable[..., Guest], loader: str) -> None:
-    """Its timed part begins where it was told to, whatever its workers had and lost."""
+def test_a_guest_tells_which_batch_comes_next(guest: Callable[..., Guest], loader: str, keeps_workers: bool) -> None:
+    """Its timed part begins where it was told to, whatever its workers had and lost, or kept."""
     ran = guest(NOTED.format(loader=loader), environment={"SCALE": "0"})
     found = ran.found()
     workers, prefetch = found.num_workers, found.prefetch_factor or 0
     place = found.position + workers * prefetch
-    for skipped, lead_in, steps in ((0, 2, 3), (5, 2, 4), (0, 3, 6), (4, 1, 30)):
+    for skipped, lead_in, steps in ((0, 2, 3), (5, 2, 4), (0, 3, 6), (4, 1, 30), (1, 2, 5)):
         before = len(ran.notes("taken.txt"))
-        done = ran.window(lead_in=lead_in, skipped=skipped, steps=steps)
+        done = ran.window(lead_in=lead_in, skipped=skipped, steps=steps, keeps_workers=keeps_workers)
         assert (done.steps, done.elements) == (steps, steps * 5)
-        # The last window holds the end of an epoch, and leads in once more behind it.
+        # One window holds the end of an epoch, and leads in once more behind it.
         assert done.lead_in_steps - skipped - lead_in == (steps == 30)
         taken = ran.notes("taken.txt")[before:]
         assert taken[0] == place % 40
         assert taken[skipped + lead_in] == (place + skipped + lead_in) % 40
         place = done.position + done.ahead
-    assert (done.ahead > 0) == (workers > 0)
+    assert (done.ahead > 0) == (workers > 0), "what was lost at the end of the epoch, if nowhere else"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 from ..knobs import GuestContext, keeps_batches, of_loader
 from ..loader.feed import Feed
+from ..loader.iterators import ahead
 from ..loader.shadow import IN_THIS_PROCESS
 from ..process.originals import now
 from ..wire.messages import Grant, WindowDone
@@ -143,10 +144,12 @@ class WindowRunner:
         report, self._report = self._report, None
         if report is not None:
             training = self._training
+            # What workers hold that go on is trained on next.
+            kept = 0 if self._idle is None else ahead(self._idle[1].iterator)
             report = replace(
                 report,
                 position=training.position,
-                ahead=training.ahead,
+                ahead=max(0, training.ahead - kept),
                 epoch_batches=training.epoch_batches,
                 pauses=self._context.pauses_so_far(),
             )
