@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 import pytest
-from tests.unit.made_up_machine import Examined, MadeUpSession, Machine, Training
+from tests.unit.made_up_machine import Examined, Machine, MadeUpSession, Training
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import FixOutcome

@@ -12,13 +12,14 @@ from tests.unit.gate_samples import window
 from tests.unit.made_up_queue import Fed, Queue, fed
 from tests.unit.test_selection import FOUND
 
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Loading as Made
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.knobs import Loading
 from bottleneck_doctor.measure import phases, schedule, supply
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.pairing import step_cost
-from bottleneck_doctor.measure.schedule import probe
+from bottleneck_doctor.measure.schedule import LoopShape, probe
 from bottleneck_doctor.measure.supply import AMPLE, HARDLY, Supply
 
 PHASES = probe("phases:baseline", {}, mode="phases")
@@ -279,3 +280,20 @@ def test_a_computing_loop_without_workers_is_timed_within_its_epochs(
     assert costs.epochs
     costs.heed(supply.Supply(wait=wait, epoch_start=start, step=0.057, batch=0.001, workers=workers), regular=True)
     assert costs.epochs is whole
+
+
+def test_what_a_loader_takes_to_start_is_a_part_of_windows_that_start_it() -> None:
+    """Steps of 10 s, and a dataset that fills a buffer for a minute before its first batch."""
+    shape = LoopShape(period=1, epoch_batches=None, num_workers=2, prefetch_factor=2, served=True)
+    costs = Costs(shape, 10.0, 1.0, brief=True)
+    first, other = probe(BASELINE, {}), probe("num_workers=1", {"num_workers": 1})
+    fused = probe("fused_optimizer=True", {"fused_optimizer": True})
+    plain = {each.key: costs.measuring(each) for each in (first, other, fused)}
+    seen = replace(window(1, 10.0), mode="phases", steps=2, seconds=20.0, lead_in_steps=1, lead_in_seconds=70.0)
+    costs.learnt_first(seen)
+    started = {each.key: costs.measuring(each) for each in (first, other, fused)}
+    assert started == {key: seconds + 60.0 for key, seconds in plain.items()}
+    costs.seconds[BASELINE] = costs.measuring(first)
+    assert costs.measuring(fused) == plain[fused.key], "the loader goes on"
+    assert costs.measuring(other) == started[other.key]
+    assert costs.baseline() == started[BASELINE]

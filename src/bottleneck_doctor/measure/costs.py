@@ -58,6 +58,8 @@ class Costs:
         self._life: float | None = None
         self._step_seconds: dict[str, float] = {}
         self._stretch = 1.0
+        self._opening = 0.0
+        """Seconds that the loader takes to start, in a window that does not find it at work."""
 
     def with_windows_of(self, seconds: float) -> Costs:
         """The same loop in other processes, with brief windows whose timed part aims at `seconds`."""
@@ -113,6 +115,8 @@ class Costs:
         self.baseline_step = window.seconds / window.steps
         if self._epochs_within(window.steps + window.lead_in_steps):
             self._stretch = pauses.stretch_of_steps(window)
+        elif not window.turns:
+            self._opening = max(0.0, window.lead_in_seconds - window.lead_in_steps * self.baseline_step)
 
     def learnt_epoch(self, batches: int, *, anew: bool) -> None:
         """Learn how many batches an epoch has. `anew`: decide once more whether windows are whole epochs."""
@@ -281,7 +285,13 @@ class Costs:
     def measuring(self, each: Probe, seconds: float | None = None) -> float:
         """Seconds that a window that counts would take with its lead-in, about. It is the first of its process."""
         begins = knobs.usual_first_step_seconds(each.as_setting())
-        return begins + self.whole(each, self.size(each, seconds or self.window_seconds))
+        size = self.size(each, seconds or self.window_seconds)
+        return begins + self.whole(each, size) + (0.0 if size.epochs or self._is_open(each) else self._opening)
+
+    def _is_open(self, each: Probe) -> bool:
+        """Whether its loader is at work where its window begins: the one of windows as written goes on."""
+        same = self.shape.loading(each.as_setting()) == self.shape.loading({})
+        return same and BASELINE in self.seconds
 
     def explaining(
         self, each: Probe, seconds: float, *, most_steps: int | None = None, most_seconds: float = math.inf
