@@ -254,3 +254,16 @@ def test_pairs_that_take_longer_than_reserved_leave_the_rest_to_what_looks_faste
     assert later
     assert min(each.started for each in later) > max(in_pairs)
     assert machine.now <= LONGEST
+
+
+def test_what_pairs_have_kept_from_other_processes_gets_the_time_that_is_left() -> None:
+    """They took longer than expected, and what looks faster was measured in one process by then."""
+    kept = Training(step=1.26, start=120.0, loader=False)
+    given: dict[str, Any] = {"kernel": 0.3, "noise": 0.15, "speeds": {"autocast=bfloat16": 1.2}}
+    made = Examined(Machine(step=1.3, start=40.0, loader=False, started_with={VARIABLE: kept}, **given))
+    (said,) = [text for text, _ in made.machine.noted if text.startswith("Not sure yet: ")]
+    assert "was measured at 1.17×. There is time for 1 more process: about 9 minutes in all" in said
+    led = next(each for each in made.result.fixes if each.id == "amp-bf16")
+    assert led.speedup is not None
+    assert led.speedup.sessions >= 3
+    assert made.machine.now <= LONGEST

@@ -16,6 +16,7 @@ from bottleneck_doctor.examine import judge, looks, telling, time_wanted
 from bottleneck_doctor.examine.blocks import Blocks
 from bottleneck_doctor.examine.doubt import Doubt
 from bottleneck_doctor.examine.evidence import Estimates, JudgeEvidence
+from bottleneck_doctor.examine.selection import WORTH_IT
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.schedule import probe
 from bottleneck_doctor.measure.starter import Starter
@@ -23,26 +24,38 @@ from bottleneck_doctor.wording import ranking
 
 LIKELY = 0.5
 """More time is given to what leads if the chance that it is worth its edit is at least this."""
+FEW_LIKELY = ranking.HARDLY
+"""The same where fewer processes have measured it than a claim takes: then most of the chance is what fixes bring
+elsewhere."""
 
 
 def goes_on(blocks: Blocks, starter: Starter) -> bool:
     """Whether more processes are planned now, with the time for them: nothing is claimed, something is likely to help,
-    and it takes no more than ten minutes in all to be sure of it. The user is told."""
+    and it takes no more than ten minutes in all to be sure of it. Where a claim's fewest processes are lacking, as many
+    of them as fit are planned. The user is told."""
     budget = starter.budget
     if budget.strict or budget.total is None or blocks.interim.sure_after is not None or blocks.selection.crowded:
         return False
     wanted = lacking(looks.evidence_of(blocks.selection, blocks.beside))
     if wanted is None:
         return False
-    leading, more = wanted
-    seconds = more * _process_seconds(blocks, starter, leading)
-    added = max(0.0, seconds - budget.left())
-    if budget.total + added > time_wanted.LONGEST:
+    leading, needed = wanted
+    each = _process_seconds(blocks, starter, leading)
+    room = int((budget.left() + time_wanted.LONGEST - budget.total) // each)
+    more = needed if needed <= room else min(_fewest_lacking(leading), room)
+    if more < 1:
         return False
-    budget.extend(added)
+    budget.extend(max(0.0, more * each - budget.left()))
     blocks.plan = replace(blocks.plan, sessions=blocks.held() + more)
-    starter.progress.note(telling.undecided(leading, more, budget.total, blocks.selection.found.device))
+    device = blocks.selection.found.device
+    starter.progress.note(telling.undecided(leading, more, budget.total, device, enough=more >= needed))
     return True
+
+
+def _fewest_lacking(leading: FixOutcome) -> int:
+    """How many processes it lacks of the fewest that a claim of anything but a large gain takes."""
+    held = 0 if leading.speedup is None else leading.speedup.sessions
+    return max(0, schedule.LEAST_SESSIONS - held)
 
 
 def lacking(evidence: JudgeEvidence) -> tuple[FixOutcome, int] | None:
@@ -52,8 +65,11 @@ def lacking(evidence: JudgeEvidence) -> tuple[FixOutcome, int] | None:
     leading = _leading(evidence)
     if leading is None or leading.speedup is None:
         return None
-    needed = Doubt(evidence, Estimates(evidence)).sessions(leading)
-    return None if needed is None else (leading, max(1, needed - leading.speedup.sessions))
+    needed, fewest = Doubt(evidence, Estimates(evidence)).sessions(leading), _fewest_lacking(leading)
+    if needed is None:
+        # What one or two processes say of how many it takes is hardly worth anything.
+        return (leading, fewest) if fewest else None
+    return leading, max(1, fewest, needed - leading.speedup.sessions)
 
 
 def _leading(evidence: JudgeEvidence) -> FixOutcome | None:
@@ -67,7 +83,10 @@ def _leading(evidence: JudgeEvidence) -> FixOutcome | None:
         if each.status == "cannot_tell" and each.speedup is not None and not knobs.of_layer(each.setting, "session")
     ]
     leading = ranking.likeliest(switched)
-    return leading if leading is not None and (leading.chance or 0.0) >= LIKELY else None
+    if leading is None or leading.speedup is None:
+        return None
+    few = _fewest_lacking(leading) > 0 and leading.speedup.estimate >= WORTH_IT
+    return leading if (leading.chance or 0.0) >= (FEW_LIKELY if few else LIKELY) else None
 
 
 def _process_seconds(blocks: Blocks, starter: Starter, leading: FixOutcome) -> float:

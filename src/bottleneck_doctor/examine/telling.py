@@ -105,12 +105,14 @@ def goes_on_trying(settings: int, step_seconds: float, start_seconds: float, tot
     return f"{_costs(step_seconds, start_seconds)}, and {left} can be tried: {_in_all(total)}"
 
 
-def undecided(leading: FixOutcome, processes: int, total: float, device: str) -> str:
-    """The note that it takes so many more processes to be sure of what leads, and everything `total` seconds."""
+def undecided(leading: FixOutcome, processes: int, total: float, device: str, *, enough: bool) -> str:
+    """The note that so many more processes measure what leads, and everything takes `total` seconds. `enough`: whether
+    they should do to be sure of it."""
     assert leading.speedup is not None
     name, figure = words.setting_text(leading.setting, device), words.estimate_text(leading.speedup)
     more = words.count_text(processes, "more process")
-    return f"Not sure yet: {name} was measured at {figure}. To be sure takes {more}: {_in_all(total)}"
+    takes = f"To be sure takes {more}" if enough else f"There is time for {more}"
+    return f"Not sure yet: {name} was measured at {figure}. {takes}: {_in_all(total)}"
 
 
 def _in_all(total: float) -> str:
