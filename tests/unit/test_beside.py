@@ -263,6 +263,7 @@ def test_what_pairs_have_kept_from_other_processes_gets_the_time_that_is_left() 
     made = Examined(Machine(step=1.3, start=40.0, loader=False, started_with={VARIABLE: kept}, **given))
     (said,) = [text for text, _ in made.machine.noted if text.startswith("Not sure yet: ")]
     assert "was measured at 1.17×. There is time for 1 more process: about 9 minutes in all" in said
+    assert not [text for text, _ in made.machine.noted if "give --budget" in text], "nobody has to give what is taken"
     led = next(each for each in made.result.fixes if each.id == "amp-bf16")
     assert led.speedup is not None
     assert led.speedup.sessions >= 3

@@ -168,7 +168,9 @@ def ask_for_time(
         first = next(iter(starter.setups.values()))
         whole = wanted(first, schedule.LEAST_SESSIONS)
         needed = time_wanted.budget_for(whole, budget.spent(), first, share)
-        starter.progress.note(named + telling.too_long(costs.baseline_step, setup, needed))
+        # So much may be used without being asked for: something else, such as pairs of processes, has its turn before.
+        if needed > time_wanted.LONGEST:
+            starter.progress.note(named + telling.too_long(costs.baseline_step, setup, needed))
 
 
 def goes_on_trying(selection: Selection, costs: Costs, starter: Starter) -> bool:
