@@ -316,6 +316,23 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> 
     return "\n".join(lines)
 
 
+def concluded(
+    title: str, machines: Sequence[dict[str, Any]], text: str, missed: Sequence[str], *, interrupted: bool
+) -> int:
+    """Print what a benchmark has found by now, with the machine it ran on last, and the goals that it misses. Returns
+    its exit code."""
+    print(title)
+    for seen in machines[-1:]:
+        print(f"on {machine_line(seen)}")
+    print(f"\n{text}")
+    for each in missed:
+        print(f"MISSED: {each}")
+    if interrupted:
+        print("\ninterrupted: the same command with --json goes on")
+        return 130
+    return 1 if missed else 0
+
+
 def say(text: str) -> None:
     """A line of progress, on standard error."""
     print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)

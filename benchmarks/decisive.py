@@ -30,7 +30,7 @@ from statistics import median
 from typing import Any
 
 import msgspec
-from _common import examination, machine, machine_line, revision, save, say, table, taken_up
+from _common import concluded, examination, machine, revision, save, say, table, taken_up
 
 FORMAT = 1
 HERE = Path(__file__).resolve().parent
@@ -225,14 +225,8 @@ def main() -> int:
                             save(options.json, document)
         except KeyboardInterrupt:
             interrupted = True
-    print("Answers of examinations with default options")
-    for seen in document["machines"][-1:]:
-        print(f"on {machine_line(seen)}")
-    print("\n" + report_text(records, wanted))
-    if interrupted:
-        print("\ninterrupted: the same command with --json goes on")
-        return 130
-    return 0
+    title = "Answers of examinations with default options"
+    return concluded(title, document["machines"], report_text(records, wanted), (), interrupted=interrupted)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any
 
 import msgspec
-from _common import ROOT, examination, machine, machine_line, revision, save, say, table, taken_up
+from _common import ROOT, concluded, examination, machine, revision, save, say, table, taken_up
 from decisive import LIMIT, QUIET, beside, median_seconds
 
 FORMAT = 1
@@ -127,16 +127,13 @@ def main() -> int:
                         save(options.json, document)
         except KeyboardInterrupt:
             interrupted = True
-    print("The demo, with default options")
-    for seen in document["machines"][-1:]:
-        print(f"on {machine_line(seen)}")
-    print("\n" + report_text(records))
-    for each in missed(records):
-        print(f"MISSED: {each}")
-    if interrupted:
-        print("\ninterrupted: the same command with --json goes on")
-        return 130
-    return 1 if missed(records) else 0
+    return concluded(
+        "The demo, with default options",
+        document["machines"],
+        report_text(records),
+        missed(records),
+        interrupted=interrupted,
+    )
 
 
 if __name__ == "__main__":

@@ -32,9 +32,10 @@ from statistics import median
 from typing import Any
 
 import msgspec
-from _common import examination, machine, machine_line, revision, save, say, table, taken_up
+from _common import Ratio, concluded, examination, machine, revision, save, say, table, taken_up
 from cost import pooled_spread, repetitions
-from decisive import HERE, LIMIT
+from decisive import HERE, LIMIT, Program
+from edited import SESSIONS_OF_A_CLAIM
 
 FORMAT = 1
 AGAINST_ALONE, AGAINST_FRESH = 1 / 2, 1 / 4
@@ -42,28 +43,12 @@ AGAINST_ALONE, AGAINST_FRESH = 1 / 2, 1 / 4
 LEAST_FIXES = 12
 """So many fixes apply to a program that is asked for here."""
 FRESH_BUDGET = "3m"
-SEEN_ENOUGH = 3
-"""Processes from which an interval is one to compare with."""
-
-
-@dataclass(frozen=True)
-class Program:
-    """`arguments`: what it is started with. `scratch`: the option that names a folder for its files."""
-
-    file: str
-    arguments: tuple[str, ...] = ()
-    scratch: str = ""
-
-    @property
-    def name(self) -> str:
-        return Path(self.file).stem
-
 
 PROGRAMS = (
-    Program("planted/decode_pictures.py", scratch="--data"),
-    Program("workloads/small_pictures.py"),
-    Program("workloads/residual.py"),
-    Program("planted/many_transforms.py"),
+    Program(file="planted/decode_pictures.py", scratch="--data"),
+    Program(file="workloads/small_pictures.py"),
+    Program(file="workloads/residual.py"),
+    Program(file="planted/many_transforms.py"),
 )
 
 
@@ -71,24 +56,15 @@ def examined(program: Program, *options: str) -> dict[str, Any]:
     """One examination of the program with these options: how long it took, and what of its report is needed here."""
     with tempfile.TemporaryDirectory(prefix="together-") as folder:
         output = Path(folder) / "out"
-        own = [*program.arguments, *([program.scratch, str(Path(folder) / "data")] if program.scratch else [])]
+        own = [program.scratch, str(Path(folder) / "data")] if program.scratch else []
         words = ["run", "--quiet", "--no-explain", "--no-confirm", "-o", str(output), *options]
         _, failure, wall = examination([*words, str(HERE / program.file), "--", *own], Path(folder), LIMIT)
         report = {} if failure else msgspec.json.decode((output / "report.json").read_bytes())
-    fixes = [
-        {
-            "id": each["id"],
-            "status": each["status"],
-            "setting": each["setting"],
-            "speedup": each.get("speedup"),
-        }
-        for each in report.get("fixes", [])
-    ]
+    fixes = [{name: each[name] for name in ("id", "status", "speedup")} for each in report.get("fixes", [])]
     return {
         "revision": revision(),
         "wall": wall,
         "failure": failure.replace(folder, "."),
-        "sentence": (report.get("verdict") or {}).get("sentence", ""),
         "fixes": fixes,
         "sessions": [
             [each["setup_seconds"], each["seconds"]] for each in (report.get("method") or {}).get("sessions", [])
@@ -104,13 +80,6 @@ def examined(program: Program, *options: str) -> dict[str, Any]:
 def measured(together: dict[str, Any]) -> list[dict[str, Any]]:
     """The fixes that got a speedup."""
     return [each for each in together["fixes"] if each["speedup"] is not None]
-
-
-def half_width(speedup: dict[str, Any]) -> float:
-    """Half the width of its interval, as a logarithm; infinite where there is none."""
-    if speedup["low"] <= 0 or not math.isfinite(speedup["high"]):
-        return math.inf
-    return (math.log(speedup["high"]) - math.log(speedup["low"])) / 2
 
 
 def run(program: Program, record: dict[str, Any], keep: Any) -> None:
@@ -191,7 +160,8 @@ def costs(record: dict[str, Any]) -> Costs | None:
 
 
 def _width(speedups: Sequence[dict[str, Any]]) -> float:
-    widths = [half_width(each) for each in speedups if each["sessions"] >= SEEN_ENOUGH]
+    seen = [each for each in speedups if each["sessions"] >= SESSIONS_OF_A_CLAIM]
+    widths = [Ratio(each["estimate"], each["low"], each["high"]).half_width for each in seen]
     return median(widths) if widths else math.inf
 
 
@@ -265,16 +235,8 @@ def main() -> int:
                     run(program, records.setdefault(program.name, {}), lambda: save(options.json, document))
         except KeyboardInterrupt:
             interrupted = True
-    print("All fixes together, each alone, and starts afresh")
-    for seen in document["machines"][-1:]:
-        print(f"on {machine_line(seen)}")
-    print("\n" + report_text(records))
-    for each in missed(records):
-        print(f"MISSED: {each}")
-    if interrupted:
-        print("\ninterrupted: the same command with --json goes on")
-        return 130
-    return 1 if missed(records) else 0
+    title = "All fixes together, each alone, and starts afresh"
+    return concluded(title, document["machines"], report_text(records), missed(records), interrupted=interrupted)
 
 
 if __name__ == "__main__":

@@ -222,10 +222,12 @@ class Beside:
         key = labels.key_of(fastest)
         if len(measured.sessions_by_key().get(key, ())) >= schedule.LEAST_SESSIONS:
             return False
-        seen: dict[str, list[float]] = {}
-        for each in self.observations:
-            seen.setdefault(each.setting, []).append(each.log_ratio)
-        return max(map(fmean, seen.values())) < math.log(measured.speeds()[key])
+        best = max(fmean(self._logs(setting)) for setting in {each.setting for each in self.observations})
+        return best < math.log(measured.speeds()[key])
+
+    def _logs(self, key: str) -> list[float]:
+        """What pairs have shown of a setting so far, as logarithms."""
+        return [each.log_ratio for each in self.observations if each.setting == key]
 
     def _patient(self, patience: Callable[[], float], longest: float) -> Callable[[], float]:
         """How long to wait for a pair to start, if a pair has taken `longest` seconds at most: longer than the reserved
@@ -237,7 +239,7 @@ class Beside:
 
     def _has_lost(self, key: str) -> bool:
         """Whether a setting is clearly slower so far, and others may need its time."""
-        logs = [each.log_ratio for each in self.observations if each.setting == key]
+        logs = self._logs(key)
         return self._design.thin and bool(logs) and fmean(logs) < math.log(LOST)
 
     def _side(self, key: str, setting: Setting, as_written: Side, stack: contextlib.ExitStack) -> Side:

@@ -47,8 +47,12 @@ def kept(budget: Budget, processes: int, start_seconds: float, windows_seconds: 
     spare = askable(budget, asked=asked)
     if not spare:
         return processes * (start_seconds + windows_seconds)
-    least = time_wanted.MARGIN * (start_seconds + WITH_WARMING * windows_seconds)
-    return max(0.0, processes * least - spare)
+    return max(0.0, processes * _with_margin(start_seconds, windows_seconds) - spare)
+
+
+def _with_margin(start_seconds: float, windows_seconds: float) -> float:
+    """Seconds for which a process has to be granted, with a margin and a window that warms it up."""
+    return time_wanted.MARGIN * (start_seconds + WITH_WARMING * windows_seconds)
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,7 @@ def goes_on_trying(selection: Selection, costs: Costs, starter: Starter) -> bool
     untried = list(filter(is_candidate, selection.news(selection.probes(starter.number, first_block=True))))
     left, room = max(0.0, budget.left()), askable(budget, asked=False)
     # As much as is asked for: if that were less here, time that is not asked for would be used by nobody.
-    another = time_wanted.MARGIN * (starter.setup() + WITH_WARMING * COMPARED * window)
+    another = _with_margin(starter.setup(), COMPARED * window)
     held = len(selection.measured.comparing()) if leading.is_worth_it else 0
     if leading.lacking(held) * another <= left + room:
         return False
