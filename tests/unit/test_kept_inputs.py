@@ -105,6 +105,60 @@ def test_where_it_is_not_certain_nothing_is_written(body: str) -> None:
     assert edited(body) is None
 
 
+ASKED = [
+    "loader.dataset.classes[1]",
+    "len(loader.dataset.classes)",
+    "list(loader.dataset.names.items()), loader.dataset.classes.index('dog')",
+    "[each for each in loader.dataset.classes]",
+    "[loader.dataset.names[each] for each in loader.dataset.classes]",
+    "loader.dataset.classes if len(loader.dataset) else other.dataset.rooms",
+]
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_what_is_asked_of_the_dataset_is_answered(asked: str) -> None:
+    """Each time anew, and a name that only another dataset has is no error."""
+    named = "        self.classes, self.names = ['cat', 'dog'], {'cat': 1, 'dog': 2}"
+    head = HEAD.replace("        self.transform = transform", f"        self.transform = transform\n{named}")
+    body = "data = Pictures(Noise([]))\nloader = DataLoader(data, batch_size=2, shuffle=True)\nfirst = ASKED\n"
+    source = head.replace("return {}", "return made, index") + body.replace("ASKED", asked)
+    source += "data.classes, data.names = data.classes[::-1], {'dog': 3, 'cat': 4}\n"
+    source += f"told = first, ({asked})\n"
+    line = next(number for number, text in enumerate(source.split("\n"), 1) if "DataLoader(" in text)
+    change = kept_inputs_change(source, line, PLAIN)
+    assert change is not None
+    answers = []
+    for each in (source, change.edited):
+        names: dict[str, Any] = {}
+        exec(each, names)
+        answers.append(names["told"])
+        assert len(list(names["loader"])) == 3
+        assert len(names["decoded"]) == 6
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "loader.dataset.classes = ['cat']",
+        "loader.dataset.targets[2] = 4",
+        "loader.dataset.sizes, other = 3, 4",
+        "loader.dataset.size += 1",
+        "del loader.dataset.size",
+        "for loader.dataset.size in range(4): pass",
+        "with open('x') as loader.dataset.file: pass",
+        "loader.dataset.set_epoch(3)",
+        "loader.dataset.classes.append('bird')",
+        "loader.dataset.inputs",
+        "loader.dataset.dataset.classes",
+        "loader.dataset._names",
+        "loader.dataset.__class__",
+    ],
+)
+def test_a_dataset_that_is_told_something_stays(line: str) -> None:
+    assert edited(f"loader = DataLoader(Pictures(Noise([])), batch_size=2)\n{line}") is None
+
+
 def by_name(sample: str) -> str:
     """A program whose transforms are given their values by name."""
     source = f"{HEAD}loader = DataLoader(Pictures(Noise()), batch_size=2)\n"

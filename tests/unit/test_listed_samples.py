@@ -131,12 +131,46 @@ def test_what_is_written_gives_the_same_batches(call: str) -> None:
         "loader = DataLoader(samples, 4)",
         "for loader in [DataLoader(data, 4)]: pass",
         "while True: loader = DataLoader(data, 4)",
-        "loader = DataLoader(data, 4)\nprint(loader.dataset.tensors)",
-        "loader = DataLoader(data, 4)\nclass Rows(DataLoader):\n    def size(self): return self.dataset.shape",
+        "loader = DataLoader(data, 4)\nloader.dataset.shuffle()",
+        "loader = DataLoader(data, 4)\nprint(loader.dataset.samples)",
+        "loader = DataLoader(data, 4)\nclass Rows(DataLoader):\n    def size(self): self.dataset.shape = 3",
+        "ListedSamples = None\nloader = DataLoader(data, 4)\nprint(loader.dataset.tensors)",
     ],
 )
 def test_what_is_not_certain_is_left_alone(call: str) -> None:
     assert edited(call) is None
+
+
+ASKED = "\nprint(loader.dataset.tensors[0].shape, len(loader.dataset))\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "given"),
+    [
+        ("loader = DataLoader(data, 4, shuffle=True)", "DataLoader(ListedSamples(data), 4, shuffle=True)"),
+        ("loader = DataLoader(batch_size=4, dataset=data)", "DataLoader(batch_size=4, dataset=ListedSamples(data))"),
+        (
+            "make = lambda: DataLoader(TensorDataset(torch.arange(9)), 4)\nloader = make()",
+            "lambda: DataLoader(ListedSamples(TensorDataset(torch.arange(9))), 4)",
+        ),
+        (
+            "given = {'dataset': data, 'batch_size': 4}\nloader = DataLoader(shuffle=True, **given)",
+            "DataLoader(shuffle=True, **{**given, 'dataset': ListedSamples(given['dataset'])})",
+        ),
+    ],
+)
+def test_what_is_asked_of_the_dataset_is_answered(call: str, given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = call + ASKED
+    makes = next(place for place, text in enumerate(call.split("\n")) if "DataLoader(" in text)
+    after = edited(whole, LINE + makes)
+    assert after is not None
+    assert given in after
+    assert after.count("@property") == 1
+    before, now = drawn(HEAD + whole), drawn(HEAD + after)
+    assert len(before) == len(now)
+    assert all(map(same_batch, before, now))
+    said = capsys.readouterr().out.splitlines()
+    assert said[: len(said) // 2] == said[len(said) // 2 :]
 
 
 NET = "class Net:\n    def fit(self, X, y=None):\n        return DataLoader(X, 4, shuffle=True)\n"

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import libcst as cst
 
+from bottleneck_doctor.edits.dataset_attributes import asked_of_dataset, with_answers
 from bottleneck_doctor.edits.diff import ChangeText
-from bottleneck_doctor.edits.loader_dataset import asks_dataset, dataset_calls, dataset_of, in_loop, is_given_if
+from bottleneck_doctor.edits.loader_dataset import dataset_calls, dataset_of, in_loop, is_given_if
 from bottleneck_doctor.edits.module_level import defined_above
 from bottleneck_doctor.edits.tree import SourceTree, put
 from bottleneck_doctor.knobs import HeldTransforms
@@ -14,6 +15,8 @@ from bottleneck_doctor.knobs import HeldTransforms
 NAME = "KeptInputs"
 _COPIES = {"tuple": ("list", "tuple(sample)"), "list": ("list", "sample"), "dict": ("dict", "sample")}
 """By the kind of sample: what makes one that can be changed, and how it is returned."""
+_OWN = frozenset({"dataset", "given", "inputs", "keep", "rows", "samples", "transform"})
+"""What the class itself has by name."""
 _ROWS = f'''class {NAME}:
     """A dataset that keeps its rows in memory as they are read. Its transform is done anew each time."""
 
@@ -30,10 +33,7 @@ _ROWS = f'''class {NAME}:
     def __getitems__(self, indices):
         rows = [self.rows[index] for index in indices]
         made = self.transform({{name: [row[name] for row in rows] for name in rows[0]}})
-        return [{{name: values[place] for name, values in made.items()}} for place in range(len(rows))]
-
-
-'''.split("\n")
+        return [{{name: values[place] for name, values in made.items()}} for place in range(len(rows))]'''
 
 
 def kept_inputs_change(source: str, line: int, held: HeldTransforms | None) -> ChangeText | None:
@@ -46,12 +46,12 @@ def kept_inputs_change(source: str, line: int, held: HeldTransforms | None) -> C
     if held.kind != "rows" and not _is_known(held):
         return None
     call = calls[0]
-    given = dataset_of(call)
-    if given is None or in_loop(tree, call) or _of_the_caller(tree, call, given) or asks_dataset(tree):
+    given, asked = dataset_of(call), asked_of_dataset(tree, _OWN)
+    if given is None or asked is None or in_loop(tree, call) or _of_the_caller(tree, call, given):
         return None
     given = is_given_if(given) or given
     wrapped = cst.Call(cst.Name(NAME), [cst.Arg(given)])
-    lines = _ROWS if held.kind == "rows" else _definition(held)
+    lines = with_answers(_ROWS.split("\n") if held.kind == "rows" else _definition(held), asked)
     indent = tree.module.default_indent
     return defined_above(tree, call, [each.replace("    ", indent) for each in lines], {given: put(wrapped)})
 
@@ -105,8 +105,6 @@ def _definition(held: HeldTransforms) -> list[str]:
         "",
         "    def __getitem__(self, index):",
         *(f"        {each}" for each in getting),
-        "",
-        "",
     ]
     attribute = f"dataset{held.owner}.{held.name}"
     return [each.replace("HELD", attribute) for each in text]

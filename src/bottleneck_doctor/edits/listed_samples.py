@@ -3,13 +3,15 @@ nothing out. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import libcst as cst
 
 from bottleneck_doctor.edits.arguments import LONGEST_LINE
+from bottleneck_doctor.edits.dataset_attributes import asked_of_dataset, with_answers
 from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.loader_dataset import (
     argument_of,
-    asks_dataset,
     dataset_calls,
     dataset_of,
     free_name,
@@ -19,8 +21,8 @@ from bottleneck_doctor.edits.loader_dataset import (
     moved_out,
     unpacked_dataset,
 )
-from bottleneck_doctor.edits.module_level import with_import
-from bottleneck_doctor.edits.tree import SourceTree, Statement, code, dotted, last_name, put
+from bottleneck_doctor.edits.module_level import defined_above, with_import
+from bottleneck_doctor.edits.tree import Edit, SourceTree, Statement, code, dotted, last_name, put
 from bottleneck_doctor.runtime.wire.messages import Taker
 
 LIST_NAMES = ("samples", "train_samples", "prepared_samples")
@@ -28,24 +30,42 @@ LIST_NAMES = ("samples", "train_samples", "prepared_samples")
 DATASET_NAMES = ("dataset", "train_dataset", "samples_once")
 """Names for a dataset that is made inside of the call, and has to be named twice."""
 INDEX_NAMES = ("index", "i", "place")
+NAME = "ListedSamples"
+_OWN = frozenset({"dataset", "samples"})
+"""What the class itself has by name."""
+_DEFINITION = f'''class {NAME}:
+    """All samples of a dataset, each prepared once."""
+
+    def __init__(self, dataset):
+        self.samples = [dataset[index] for index in range(len(dataset))]
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, index):
+        return self.samples[index]'''
 _OF_ALL = "A `Subset` of all samples makes a dataset of the list: a library may take a list for something else."
 
 
 def listed_samples_change(source: str, line: int) -> ChangeText | None:
-    """Give the loader made on `line` (any line of the call) a list of the samples of its dataset. None where the call
-    is not written so that this is certain."""
+    """Give the loader made on `line` (any line of the call) a list of the samples of its dataset, or a dataset that has
+    one where the program asks the loader's dataset for more than samples. None where the call is not written so that
+    this is certain."""
     tree = SourceTree.parse(source)
     calls = [] if tree is None else dataset_calls(tree, line)
     if tree is None or len(calls) != 1:
         return None
     call = calls[0]
-    if in_loop(tree, call) or asks_dataset(tree):
+    asked = asked_of_dataset(tree, _OWN)
+    if asked is None or in_loop(tree, call):
         return None
     given = dataset_of(call)
     if given is None:
-        return _unpacked(source, tree, call)
+        return _unpacked(source, tree, call, asked)
     only_if = is_given_if(given)
     given = only_if or given
+    if asked:
+        return _by_a_class(tree, call, asked, {given: put(_made_of(given))})
     if dotted(given) in LIST_NAMES:
         return None
     lines: list[str] = []
@@ -75,7 +95,10 @@ def given_samples_change(source: str, line: int, called: str, taker: Taker) -> C
         return None
     call = calls[0]
     given, statement = argument_of(call, taker), tree.statement(call)
-    if given is None or in_loop(tree, call) or asks_dataset(tree) or not may_have_lines_above(tree, call):
+    # It may know a dataset by torch's class, so a class that answers as the dataset does would not do.
+    if given is None or in_loop(tree, call) or asked_of_dataset(tree, _OWN) != []:
+        return None
+    if not may_have_lines_above(tree, call):
         return None
     named = _named_above(tree, call, given)
     if named is None or statement is None:
@@ -88,6 +111,21 @@ def given_samples_change(source: str, line: int, called: str, taker: Taker) -> C
     instead = f"{torch}.utils.data.Subset({samples}, range(len({samples})))"
     edited = tree.edited({given: put(cst.parse_expression(instead))}, above)
     return None if edited is None else as_change(source, edited, tree.lines(call)[0], _OF_ALL)
+
+
+def _made_of(given: cst.BaseExpression) -> cst.Call:
+    return cst.Call(cst.Name(NAME), [cst.Arg(given)])
+
+
+def _by_a_class(
+    tree: SourceTree, call: cst.Call, asked: Sequence[str], edits: Mapping[cst.CSTNode, Edit]
+) -> ChangeText | None:
+    """The edits, and a class that has the list and what is `asked` of the dataset."""
+    if tree.says(NAME):
+        return None
+    lines = with_answers(_DEFINITION.split("\n"), asked)
+    indent = tree.module.default_indent
+    return defined_above(tree, call, [each.replace("    ", indent) for each in lines], edits)
 
 
 def _named_above(tree: SourceTree, call: cst.Call, given: cst.BaseExpression) -> tuple[str, list[str]] | None:
@@ -112,10 +150,15 @@ def _index(tree: SourceTree, given: cst.BaseExpression) -> str | None:
     return next((name for name in INDEX_NAMES if name not in within), None)
 
 
-def _unpacked(source: str, tree: SourceTree, call: cst.Call) -> ChangeText | None:
+def _unpacked(source: str, tree: SourceTree, call: cst.Call, asked: Sequence[str]) -> ChangeText | None:
     """The same where the call has its dataset from `**options`."""
     unpacked, statement = unpacked_dataset(tree, call), tree.statement(call)
-    if unpacked is None or statement is None or not may_have_lines_above(tree, call):
+    if unpacked is None:
+        return None
+    if asked:
+        made = _made_of(cst.parse_expression(unpacked.dataset(tree)))
+        return _by_a_class(tree, call, asked, unpacked.gives(tree, made))
+    if statement is None or not may_have_lines_above(tree, call):
         return None
     samples, dataset = free_name(tree, LIST_NAMES), free_name(tree, DATASET_NAMES)
     if samples is None or dataset is None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from bottleneck_doctor.edits import arguments
+from bottleneck_doctor.edits.dataset_attributes import bases_around
 from bottleneck_doctor.edits.loader_target import TRAINERS, loader_calls, made_as
 from bottleneck_doctor.edits.origin.definition import Expression
 from bottleneck_doctor.edits.origin.follower import Follower
@@ -88,10 +89,6 @@ def dataset_of(call: cst.Call) -> cst.BaseExpression | None:
     return first.value if first is not None and first.keyword is None and not first.star else None
 
 
-_OPTIONS = frozenset({"args", "opt", "opts", "options", "flags", "FLAGS", "cfg", "conf", "config", "hparams", "params"})
-"""What people call the options of a program, which may have one that is called `dataset`."""
-
-
 @dataclass(frozen=True)
 class Unpacked:
     """A `**options` of a call that has the dataset: nothing else in the call can. `options`: what is unpacked."""
@@ -138,7 +135,7 @@ def _makes_torchs(tree: SourceTree, call: cst.Call) -> bool:
     """Whether it is the DataLoader itself that is called, not a class of the user's with parameters of its own."""
     if code(call.func) != "super().__init__":
         return last_name(call.func) == "DataLoader"
-    return _bases_around(tree, call) == ["DataLoader"]
+    return bases_around(tree, call) == ["DataLoader"]
 
 
 def in_loop(tree: SourceTree, call: cst.Call) -> bool:
@@ -192,30 +189,3 @@ def moved_out(tree: SourceTree, given: cst.BaseExpression, call: cst.Call) -> st
         return text
     first, *others = text.split("\n")
     return "\n".join([first, *(each[min(further, len(each) - len(each.lstrip(" "))) :] for each in others)])
-
-
-def asks_dataset(tree: SourceTree) -> bool:
-    """Whether something is asked of a loader's dataset by its name, as in `loader.dataset.classes`, that the new one
-    does not have."""
-    owners = [each.value for each in tree.nodes(cst.Attribute)]
-    return any(
-        isinstance(each, cst.Attribute) and each.attr.value == "dataset" and _may_be_a_loader(tree, each.value)
-        for each in owners
-    )
-
-
-def _may_be_a_loader(tree: SourceTree, owner: cst.BaseExpression) -> bool:
-    """Whether what is asked for its dataset may be a loader: options are none, and neither is `self` in a class that
-    inherits from no class of loaders."""
-    if last_name(owner) in _OPTIONS:
-        return False
-    bases = _bases_around(tree, owner)
-    if bases is None or not (isinstance(owner, cst.Name) and owner.value == "self"):
-        return True
-    return any(each.endswith("Loader") for each in bases)
-
-
-def _bases_around(tree: SourceTree, node: cst.CSTNode) -> list[str] | None:
-    """What the class inherits from in which a node stands; None where it stands in none."""
-    around = next((each for each in tree.around(node) if isinstance(each, cst.ClassDef)), None)
-    return None if around is None else [last_name(each.value) for each in around.bases]

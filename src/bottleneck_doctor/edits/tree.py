@@ -12,7 +12,15 @@ from functools import cached_property, lru_cache
 from typing import Any, TypeVar, Union, overload
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider, Scope, ScopeProvider
+from libcst.metadata import (
+    CodeRange,
+    ExpressionContext,
+    ExpressionContextProvider,
+    MetadataWrapper,
+    PositionProvider,
+    Scope,
+    ScopeProvider,
+)
 
 A = TypeVar("A", bound=cst.CSTNode)
 B = TypeVar("B", bound=cst.CSTNode)
@@ -143,6 +151,14 @@ class SourceTree:
     def scope(self, node: cst.CSTNode) -> Scope | None:
         """Where the names in a node are looked up."""
         return self._scopes.get(node)
+
+    def is_loaded(self, node: cst.CSTNode) -> bool:
+        """Whether an expression is evaluated where it stands, rather than assigned to or deleted."""
+        return self._contexts.get(node) in (None, ExpressionContext.LOAD)
+
+    @cached_property
+    def _contexts(self) -> Mapping[cst.CSTNode, ExpressionContext | None]:
+        return self._wrapper.resolve(ExpressionContextProvider)
 
     @cached_property
     def _scopes(self) -> Mapping[cst.CSTNode, Scope | None]:

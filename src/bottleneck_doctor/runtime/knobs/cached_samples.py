@@ -36,6 +36,8 @@ FILLED = (4, 2048)
 SPREAD_BYTES = 64 << 20
 """The samples of a window take this much memory, which is more than the cache of a core."""
 MOST_COPIES = 16384
+_WRITTEN = "ListedSamples"
+"""The class that the edit of this knob may write (`edits/listed_samples.py`)."""
 _IN_MEMORY = "already on: the samples are in memory"
 _DRAWN = "its samples are drawn at random, so each epoch has others"
 _UNLIKE = "a sample is not the same each time it is prepared"
@@ -99,7 +101,7 @@ def _by_kind(loader: Any) -> str:
     if not loader._auto_collation:
         return "the loader asks its dataset for whole batches"
     inner = inside_subsets(dataset)
-    if isinstance(inner, (list, tuple, TensorDataset)) or reads_rows(inner):
+    if isinstance(inner, (list, tuple, TensorDataset)) or reads_rows(inner) or type(inner).__name__ == _WRITTEN:
         return _IN_MEMORY
     if not callable(getattr(dataset, "__len__", None)):
         return f"`{type(dataset).__name__}` does not say how many samples it has"
