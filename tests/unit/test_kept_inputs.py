@@ -105,6 +105,23 @@ def test_where_it_is_not_certain_nothing_is_written(body: str) -> None:
     assert edited(body) is None
 
 
+def test_transforms_may_be_held_by_a_class_around_them() -> None:
+    preset = "class Preset:\n    def __init__(self):\n        self.chain = Noise([])\n\n"
+    preset += "    def __call__(self, value):\n        return self.chain(value)\n\n\n"
+    body = f"{preset}data = Pictures(Preset())\nchain = data.transform.chain\nloader = DataLoader(data, batch_size=2)"
+    after = edited(body, HeldTransforms("", "transform.chain", "tuple", PLAIN.places))
+    assert after is not None
+    (before, often), (made, once) = (
+        batches(f"{HEAD.replace('return {}', 'return made, index')}{body}\n"),
+        batches(after),
+    )
+    assert often == 2 * once
+    assert all(torch.equal(*pair) for pair in zip(before[0], made[0], strict=True))
+    names: dict[str, Any] = {}
+    exec(after, names)
+    assert names["data"].transform.chain is names["chain"]
+
+
 ASKED = [
     "loader.dataset.classes[1]",
     "len(loader.dataset.classes)",

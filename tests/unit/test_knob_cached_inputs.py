@@ -7,6 +7,7 @@ import os
 import pickle
 import random
 import threading
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -40,6 +41,7 @@ class Pictures(Dataset[Any]):
         self.transform = transform
         self.made = made
         self.count = count
+        self.pair: Any = None
 
     def __len__(self) -> int:
         return self.count
@@ -116,6 +118,13 @@ def test_how_a_user_would_write_it_is_told() -> None:
         def __getitem__(self, index: int) -> Any:
             return self.both[0](self.made(index)), index
 
+    class Preset:
+        def __init__(self, transforms: Any) -> None:
+            self.transforms = transforms
+
+        def __call__(self, picture: Any) -> Any:
+            return self.transforms(picture)
+
     chain = transforms.Compose(CHAIN)
     plain = {"owner": "", "name": "transform", "kind": "tuple", "places": [at("[0]")]}
     made = Pictures(chain)
@@ -124,6 +133,14 @@ def test_how_a_user_would_write_it_is_told() -> None:
     assert held(Subset(made, range(1, 9))) == {**plain, "owner": ".dataset"}
     assert held(Keyed(chain)) == {**plain, "kind": "dict", "places": [at("['image']")]}
     assert held(Alone(chain)) == {**plain, "kind": "", "places": [at("")]}
+    # torchvision's own scripts have a class of presets around the chain, and its datasets one more around that.
+    preset = Preset(chain)
+    assert held(Pictures(preset)) == {**plain, "name": "transform.transforms"}
+    assert preset.transforms is chain
+    assert held(Subset(Pictures(preset), range(1, 9))) == {**plain, "owner": ".dataset", "name": "transform.transforms"}
+    both = Pictures(preset)
+    both.pair = types.SimpleNamespace(transform=chain)
+    assert held(both) == {**plain, "name": "transform.transforms"}
     # Two data sets hold it; and there it is not the attribute that samples go through.
     assert held(ConcatDataset([made, made])) is None
     assert held(Elsewhere(chain)) is None

@@ -79,8 +79,9 @@ class HeldPlace:
 @dataclass(frozen=True)
 class HeldTransforms:
     """Where a dataset holds its transforms, as code, and what becomes of what they make: `owner` stands between the
-    dataset and the attribute `name`. `kind`: the type of a sample, "" if it is nothing but what the transforms make. A
-    dataset of the library `datasets` is of the kind `rows`, and has no more to tell."""
+    dataset and `name`, an attribute (`transform`) or one of an attribute (`transform.transforms`). `kind`: the type of
+    a sample, "" if it is nothing but what the transforms make. A dataset of the library `datasets` is of the kind
+    `rows`, and has no more to tell."""
 
     owner: str
     name: str

@@ -7,6 +7,7 @@ This is for transforms that are random, so that prepared samples can't be kept (
 from __future__ import annotations
 
 import contextlib
+import types
 import weakref
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -149,10 +150,10 @@ def inputs_of(dataset: Any, chains: List[Any]) -> Any:
 
 
 def _held_by(dataset: Any, chains: List[Any]) -> Optional[Dict[str, Any]]:
-    """How a user would write it, where an attribute of the dataset is its only chain. `owner`: what stands between the
-    dataset and that attribute (`.dataset` for a subset); `name`: the attribute's; `kind`: the type of a sample, "" if
-    it is nothing but what the transforms make; `places`: as `_places_of`. A dataset of the library `datasets` is of the
-    kind `rows`, and needs no more. None for any other dataset. May raise."""
+    """How a user would write it, where an attribute of the dataset, or of such an attribute, is its only chain.
+    `owner`: what stands between the dataset and it (`.dataset` for a subset); `name`: the attribute's; `kind`: the type
+    of a sample, "" if it is nothing but what the transforms make; `places`: as `_places_of`. A dataset of the library
+    `datasets` is of the kind `rows`, and needs no more. None for any other dataset. May raise."""
     if len(chains) != 1:
         return None
     if isinstance(chains[0], Transform):
@@ -162,12 +163,12 @@ def _held_by(dataset: Any, chains: List[Any]) -> Optional[Dict[str, Any]]:
     try:
         expected = Inputs(dataset, chains)[0]
         for _ in range(_MOST_AROUND):
-            for name, value in list(vars(owner).items()):
+            for holder, before_name, name in _holding(owner, chains[0]):
                 # That it holds the chain does not mean that samples go through it there.
-                if value is chains[0] and alike(_taken_at(dataset, owner, name, chains[0]), expected):
+                if alike(_taken_at(dataset, holder, name, chains[0]), expected):
                     places = _places_of(expected)
                     kind = "" if isinstance(expected, Input) else type(expected).__name__
-                    told = {"owner": path, "name": name, "kind": kind, "places": places}
+                    told = {"owner": path, "name": f"{before_name}{name}", "kind": kind, "places": places}
                     return None if places is None else told
             owner, path = getattr(owner, "dataset", None), f"{path}.dataset"
             if owner is None:
@@ -175,6 +176,20 @@ def _held_by(dataset: Any, chains: List[Any]) -> Optional[Dict[str, Any]]:
     finally:
         before.put_back()
     return None
+
+
+def _holding(owner: Any, chain: Any) -> List[Tuple[Any, str, str]]:
+    """Where an object holds a chain: what has it as an attribute, the code before that attribute's name, and the name.
+    That is the object itself or, as with a class of the user's around a chain, one of its attributes."""
+    own = list(vars(owner).items())
+    found = [(owner, "", name) for name, value in own if value is chain]
+    for outer, value in own:
+        if value is chain or isinstance(value, (type, types.ModuleType)):
+            continue
+        inside = getattr(value, "__dict__", None)
+        if type(inside) is dict and outer != "dataset":
+            found += [(value, f"{outer}.", name) for name, each in list(inside.items()) if each is chain]
+    return found
 
 
 def _taken_at(dataset: Any, owner: Any, name: str, chain: Any) -> Any:
