@@ -45,10 +45,10 @@ LEAST_FIXES = 12
 FRESH_BUDGET = "3m"
 
 PROGRAMS = (
-    Program(file="planted/decode_pictures.py", scratch="--data"),
-    Program(file="workloads/small_pictures.py"),
-    Program(file="workloads/residual.py"),
-    Program(file="planted/many_transforms.py"),
+    Program(file="tangled/photos.py", scratch="--data"),
+    Program(file="tangled/texts.py"),
+    Program(file="tangled/rows.py"),
+    Program(file="tangled/masks.py"),
 )
 
 
