@@ -7,6 +7,7 @@ import random
 import pytest
 
 from bottleneck_doctor.gate import plan
+from bottleneck_doctor.gate.decide import LEAST_PAIRS
 
 
 def test_each_side_goes_first_as_often_as_the_other() -> None:
@@ -65,3 +66,8 @@ def test_a_pair_that_takes_too_long_ends_after_an_even_number_of_rounds(
 ) -> None:
     """Two more would take it beyond 130 s, where it has a share of 100."""
     assert plan.goes_on(number, lasted, measuring, 100.0) is goes_on
+
+
+@pytest.mark.parametrize(("pairs", "goes_on"), [(LEAST_PAIRS, False), (LEAST_PAIRS + 1, True)])
+def test_a_pair_leaves_as_much_time_for_each_of_those_that_a_claim_needs(pairs: int, goes_on: bool) -> None:
+    assert plan.goes_on(2, 80.0, 30.0, 100.0, pairs) is goes_on

@@ -297,6 +297,18 @@ def test_no_window_is_thrown_away_where_a_window_takes_long(step: float, thrown_
     assert Ran({"one": training, "two": training}, measured).error is None
 
 
+@pytest.mark.parametrize(("step", "thrown_away"), [(0.1, 3), (0.2, 2)])
+def test_no_process_trains_long_only_to_be_warm(step: float, thrown_away: int) -> None:
+    """A third window would not be level either."""
+    training = Training(step=step, cold=3.0, warming=6.0)
+
+    def measured(ran: Ran, lives: Sequence[Live]) -> None:
+        ran.side_by_side(lives).burn_in()
+        assert ran.machine.granted == thrown_away * len(lives)
+
+    assert Ran({"one": training, "two": training}, measured).error is None
+
+
 def test_a_call_of_a_closure_is_not_held_against_a_step_of_the_optimizer() -> None:
     """The next processes are told what to look for."""
     by_calls = Training(rung="closure", loader=False)

@@ -176,7 +176,8 @@ class Pairs:
         first = budget.now()
         for number, names in enumerate(order):
             now = budget.now()
-            if not plan.goes_on(number, now - began, now - first, budget.seconds / self._wanted):
+            share = budget.seconds / self._wanted
+            if not plan.goes_on(number, now - began, now - first, share, self._wanted):
                 return
             yield names
 

@@ -41,9 +41,10 @@ def rounds(setup_seconds: float, window_seconds: float, budget: float, pairs: in
     return max(LEAST_ROUNDS, min(wanted, room, MOST_ROUNDS))
 
 
-def goes_on(number: int, lasted: float, measuring: float, share: float) -> bool:
+def goes_on(number: int, lasted: float, measuring: float, share: float, pairs: int = PAIRS_WANTED) -> bool:
     """Whether a pair goes on after `number` rounds, which took `measuring` of the seconds that it has `lasted`. Its
-    `share` is the seconds that it may take.
+    `share` is the seconds that it may take, if so many `pairs` are to fit. It may be exceeded where a claim needs
+    fewer.
 
     Windows may take longer than planned, as where both sides train on to come to the same step, and a pair that is too
     long leaves no time for others. After even numbers only, so that each side has gone first as often. Only the time
@@ -51,7 +52,8 @@ def goes_on(number: int, lasted: float, measuring: float, share: float) -> bool:
     """
     if number < LEAST_ROUNDS or number % 2:
         return True
-    return lasted + 2 * measuring / number <= LONGEST_SHARE * share
+    longest = LONGEST_SHARE if pairs > LEAST_PAIRS else 1.0
+    return lasted + 2 * measuring / number <= longest * share
 
 
 def order(count: int, generator: random.Random) -> list[tuple[Name, Name]]:

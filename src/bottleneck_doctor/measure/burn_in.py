@@ -19,6 +19,9 @@ LONG_STEP = 0.5
 WARMED_UP_SECONDS = 1.0
 """If windows are whole epochs, an epoch of more seconds than this warms the process up, since its rest comes first. So
 do the steps in which the loop was found, if they took as long and one takes `LONG_LEAD_IN`."""
+ENOUGH_SECONDS = 3.0
+"""Where processes stand side by side, none trains for longer than this only to be warm. By then, speeds that differ
+from window to window do so by chance, and what is left to warm up meets all processes alike."""
 
 
 def needed(found: Found, costs: Costs, explained: Sequence[Window] = ()) -> bool:

@@ -70,6 +70,7 @@ class SideBySide:
         self.lives = tuple(lives)
         self.broken: Broken | None = None
         self.outside = outside
+        self._now = budget.now
         self._window_seconds = window_seconds
         seen = known or {}
         self._measured = {
@@ -161,15 +162,16 @@ class SideBySide:
         return max(least, steps_left.least(rounds, *known) or 0)
 
     def burn_in(self) -> None:
-        """Run windows of each process that are thrown away, until its speed no longer changes. There are none where
-        steps are long: what is left to warm up then meets all processes alike. Raises `Broken`."""
+        """Run windows of each process that are thrown away, until its speed no longer changes, or enough of them. There
+        are none where steps are long: what is left to warm up then meets all processes alike. Raises `Broken`."""
         for live in self.lives:
             costs = self.prober(live).costs
             if burn_in.needed(live.loop, costs) and not burn_in.has_trained_long(live.loop, costs):
                 with self._asking(live):
                     # A script that soon ends has no steps for more than one.
                     most = burn_in.most_windows(costs) if costs.most_steps is None else 1
-                    burn_in.burn_in(self._thrown_away(live, self._window_seconds / 2), most=most)
+                    taken = self._thrown_away(live, self._window_seconds / 2)
+                    burn_in.burn_in(taken, most=most, most_seconds=burn_in.ENOUGH_SECONDS, now=self._now)
 
     def rounds(self, order: Iterable[Sequence[str]]) -> None:
         """Run rounds: in each, one window of every side that it names, one after another. Raises `Broken`."""
