@@ -1,6 +1,6 @@
-"""Trains a small network on photos, in a script that has grown: it decodes large JPEG files for small inputs, starts its
-workers in each short epoch, augments at random, keeps debug switches on, collects garbage in its steps, has a parameter
-group for each tensor, and takes a number out of a tensor at each step."""
+"""Trains a small network on photos, in a script that has grown: it decodes large JPEG files for small inputs, starts
+its workers in each short epoch, augments at random, keeps debug switches on, collects garbage in its steps, has a
+parameter group for each tensor, and takes a number out of a tensor at each step."""
 
 import argparse
 import gc

@@ -1,6 +1,6 @@
-"""Trains a deep, narrow network on the rows of a table, in a script that has grown: it spawns its workers in each epoch,
-fetches rows one by one, computes in float64, collects garbage in its steps, has a parameter group for each tensor, and
-takes numbers out of tensors at each step."""
+"""Trains a deep, narrow network on the rows of a table, in a script that has grown: it spawns its workers in each
+epoch, fetches rows one by one, computes in float64, collects garbage in its steps, has a parameter group for each
+tensor, and takes numbers out of tensors at each step."""
 
 import argparse
 import gc

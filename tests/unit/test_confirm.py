@@ -123,6 +123,16 @@ def test_what_the_changed_program_says(measured: Speedup, outcome: Confirmed) ->
     assert agreement.outcome(speedup(1.6, 1.5, 1.7), measured) == outcome
 
 
+@pytest.mark.parametrize(
+    ("sessions", "why"),
+    [(2, "2 pairs are too few to"), (4, "Its processes differ too much to")],
+)
+def test_why_a_changed_program_says_nothing_is_told(sessions: int, why: str) -> None:
+    measured = replace(speedup(1.7, 0.16, 18.9), sessions=sessions)
+    assert agreement.outcome(speedup(1.66, 1.51, 1.84), measured) == "unclear"
+    assert f"{why} confirm that or to deny it." in promise_words.unclear(speedup(1.66, 1.51, 1.84), measured, "edit")
+
+
 def test_two_measurements_of_the_same_differ_in_one_of_twenty() -> None:
     generator, normal = random.Random(1), NormalDist().inv_cdf(0.975)
     count = 4000

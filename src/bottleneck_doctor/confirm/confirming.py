@@ -183,6 +183,8 @@ def _measured(
     if wanted.settles and outcome in ranking.CONFIRMED and not _is_faster(done.check):
         outcome = "unclear"
     said = _SAID[outcome](promised, figure, chosen.by)
+    if outcome == "unclear" and not words.has_interval(figure):
+        said += promise_words.measured_by(wanted.command(chosen))
     if losses is not None and losses.verdict != "unknown":
         said = f"{said} {losses.sentence}"
         outcome = "other_loss" if loss_moved(losses) else outcome

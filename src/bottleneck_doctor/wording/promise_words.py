@@ -182,7 +182,10 @@ def differs(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:
 
 def unclear(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:
     """The same where it may or may not be faster."""
-    return f"{_ran(figure, by)}. {_promised(promised)}. Its processes differ too much to confirm that or to deny it."
+    said = "Its processes differ too much"
+    if not words.has_interval(figure):
+        said = f"{figure.sessions} {words.plural('pair', figure.sessions)} are too few"
+    return f"{_ran(figure, by)}. {_promised(promised)}. {said} to confirm that or to deny it."
 
 
 def refuted(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:
@@ -202,8 +205,12 @@ def instead_of_edit(why: str) -> str:
 
 def missing(reason: str, command: str = "") -> str:
     """The program was not measured so. `reason`: a sentence. `command`: what measures it."""
-    how = f" `{command}` measures it." if command else ""
-    return f"The program {CHANGED['edit']} was not measured. {reason}{how}"
+    return f"The program {CHANGED['edit']} was not measured. {reason}{measured_by(command)}"
+
+
+def measured_by(command: str) -> str:
+    """What goes behind the sentence that says what was not measured; "" without a command that does."""
+    return f" `{command}` measures it." if command else ""
 
 
 def subject(setting: Setting, device: str) -> str:
