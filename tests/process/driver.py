@@ -147,7 +147,6 @@ class Guest:
         skipped: int = 0,
         losses: bool = False,
         keeps_iterables: bool = False,
-        until_full: bool = False,
     ) -> int:
         """Grant a window and return its number."""
         self._windows += 1
@@ -155,7 +154,6 @@ class Guest:
             self._windows, dict(setting or {}), mode, lead_in, steps, epochs, {}, most_seconds, unit,
             most_lead_in_seconds=most_lead_in_seconds, most_wall_seconds=most_wall_seconds,
             keeps_workers=keeps_workers, skipped=skipped, losses=losses, keeps_iterables=keeps_iterables,
-            until_full=until_full,
         )  # fmt: skip
         self.session.grant(grant)
         return self._windows

@@ -14,7 +14,6 @@ from bottleneck_doctor.measure.blame import Blame
 from bottleneck_doctor.measure.budget import Budget, NotBegun, OutOfTime
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements, Unfinished
-from bottleneck_doctor.measure.pairing import COUNTED
 from bottleneck_doctor.measure.schedule import Probe, WindowSize
 from bottleneck_doctor.measure.waiting import awaited
 from bottleneck_doctor.measure.windows import AS_WRITTEN, kept
@@ -270,7 +269,6 @@ class Prober:
                 keeps_workers=self.keeps_workers,
                 skipped=size.skipped,
                 keeps_iterables=not self.costs.loading_may_pay,
-                until_full=each.mode not in COUNTED,
             )
         )
         time_left = min(max(1.0, self._budget.left()) + grace, self._budget.until_end())

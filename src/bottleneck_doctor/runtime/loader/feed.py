@@ -195,11 +195,6 @@ class Feed:
                 pass
         return waiting
 
-    def is_full(self) -> bool:
-        """Whether workers have made all batches that they were asked for so far."""
-        iterator = self._iterator
-        return iterator is not None and self.workers > 0 and self.ready() >= len(iterator._task_info)
-
     def live_workers(self) -> int:
         """Worker processes that really started."""
         return self._started

@@ -13,9 +13,6 @@ from .window import FedRun
 MOST_EXTENSIONS = 2
 LEAST_LEAD_IN = 3
 """The least number of steps in a lead-in, unless fewer were granted."""
-FULL_ENDS = 3
-"""A queue is full and stays so if it is full at the ends of so many steps in a row: what is asked of a worker when a
-step begins is then made by the time the step ends."""
 
 
 class SteadyRun(FedRun):
@@ -30,7 +27,6 @@ class SteadyRun(FedRun):
         self._lead_in = self.grant.lead_in
         self._lead_left = self.grant.skipped + self._lead_in
         self._led = 0
-        self._full = 0
         self._led_since = 0.0
         """When the first step of the lead-in was over. Workers start in it, kernels are picked and graphs compiled."""
         self._target = self.grant.steps
@@ -87,18 +83,13 @@ class SteadyRun(FedRun):
 
     def _cut_lead_in(self) -> None:
         """End a lead-in that takes far longer than planned, once each worker has given a batch. Steps are then so slow
-        that the timed part says enough, and the batches in the queue are corrected for, as always. End one, too, whose
-        queue stays full, where that is granted."""
+        that the timed part says enough, and the batches in the queue are corrected for, as always."""
         if self._led == 1:
-            self._led_since, self._full = now(), 0
+            self._led_since = now()
             return
-        if self.grant.until_full:
-            self._full = self._full + 1 if self.feed.is_full() else 0
-        if self._lead_left <= 0 or self._led < max(LEAST_LEAD_IN, self.feed.workers):
-            return
-        if self._full >= FULL_ENDS:
-            self._lead_left = 0
-        elif 0 < self.grant.most_lead_in_seconds < now() - self._led_since:
+        most = self.grant.most_lead_in_seconds
+        enough = self._led >= max(LEAST_LEAD_IN, self.feed.workers)
+        if enough and self._lead_left > 0 and 0 < most < now() - self._led_since:
             self._lead_left = 0
             self._led_without_pause = False  # Too few waits to tell what starting an epoch costs.
 

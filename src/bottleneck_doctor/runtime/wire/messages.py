@@ -186,7 +186,7 @@ class Grant:
     `options` are the mode's own (see `modes`).
     A timed part that has lasted `most_seconds` (0: no limit) is over at the next multiple of `unit` steps, or epoch's
     end. A lead-in of steps that has lasted `most_lead_in_seconds` (0: no limit) beyond its first step is over once each
-    worker has given a batch. With `until_full`, so is one in which workers have soon done all that they were asked for.
+    worker has given a batch.
     A window of steps that has lasted `most_wall_seconds` (0: no limit) in all, with its lead-ins and with the pauses
     between epochs that count as neither, ends at the next step's end.
     `together`: several ranks run this window, so it takes exactly as many steps as are granted, whatever happens.
@@ -211,7 +211,6 @@ class Grant:
     keeps_workers: bool = False
     skipped: int = 0
     keeps_iterables: bool = False
-    until_full: bool = False
 
     @property
     def all_steps(self) -> int:
