@@ -37,6 +37,26 @@ def test_it_is_the_outermost_whose_weights_the_optimizer_holds(callers: Callers)
     assert found(callers, held, lambda: other(rows), lambda: loss(model(rows), torch.ones(2, 1))) == [model]
 
 
+def test_a_later_optimizer_of_the_same_step_does_not_move_where_that_begins(callers: Callers) -> None:
+    """As that of a GAN's generator, for which the critic is called once more."""
+    critic, generator, rows = net(), nn.Linear(4, 4), torch.ones(2, 4)
+    optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in (critic, generator)]
+    lines = []
+    for _ in range(2):
+        critic(rows)
+        critic(generator(rows).detach())
+        callers.find(optimizers[:1])
+        lines.append(callers.forward_sites[0])
+        critic(generator(rows))
+        callers.find(optimizers, within=True)
+        lines.append(callers.forward_sites[0])
+    assert callers.roots == [critic, generator]
+    assert len({(each.file, each.line) for each in lines}) == 1
+    critic(rows)
+    callers.find(optimizers)
+    assert callers.forward_sites[0].line > lines[0].line, "the next step tells it anew"
+
+
 @pytest.mark.parametrize(("shape", "pictures"), [((2, 3, 8, 8), True), ((2, 3, 4), False)])
 def test_whether_a_model_takes_pictures_is_seen_at_its_calls(
     shape: tuple[int, ...], pictures: bool, callers: Callers

@@ -558,6 +558,39 @@ def test_backward_passes_in_other_blocks_get_an_autocast_there() -> None:
     ]
 
 
+def test_of_a_step_no_part_alone_gets_an_autocast() -> None:
+    """Its critic trains outside of the block in which its generator does."""
+    lines = WASSERSTEIN.split("\n")
+    generator = next(number for number, text in enumerate(lines, 1) if "made = generator(z)" in text)
+    assert autocast_change(WASSERSTEIN, generator, generator + 2, "cpu", "bfloat16") is None
+
+
+@pytest.mark.parametrize("head", ["if half:", "if one:\n        pass\n    elif half:"])
+def test_what_is_done_instead_is_no_other_part_of_a_step(head: str) -> None:
+    source = (
+        f"import torch\nfor x, y in loader:\n    {head}\n        loss = f(model(x.half()), y)\n"
+        "        loss.backward()\n"
+        "    else:\n        out = model(x)\n        loss = f(out, y)\n        loss.backward()\n    optimizer.step()\n"
+    )
+    change = of_several(source, "out = model(x)")
+    assert change is not None
+    assert added(change)[1:] == ["            out = model(x)", "            loss = f(out, y)"]
+
+
+@pytest.mark.parametrize(
+    "penalty", ["penalty(critic, images)", "torch.autograd.grad(real.sum(), images, create_graph=True)[0].sum()"]
+)
+def test_the_taking_of_a_gradient_that_is_a_part_of_the_loss_is_left_to_the_user(penalty: str) -> None:
+    function = (
+        "import torch\n\ndef penalty(critic, images):\n    return torch.autograd.grad(critic(images).sum(), images)\n\n"
+    )
+    assert of_several(GAN.replace("import torch\n", function), "generator(z)") is not None
+    source = GAN.replace("import torch\n", function).replace(
+        "real_loss + fake_loss", f"real_loss + fake_loss + {penalty}"
+    )
+    assert of_several(source, "generator(z)") is None
+
+
 def test_a_forward_pass_on_the_line_of_one_of_several_backward_passes_is_left_to_the_user() -> None:
     assert of_several(GAN.replace("    g_loss.backward()", "    bce(critic(made), valid).backward()"), "tor(z)") is None
     assert of_several(GAN.replace("    g_loss.backward()", "    g_loss += 1; g_loss.backward()"), "tor(z)") is None

@@ -35,6 +35,8 @@ def autocast_change(
         return _in_function(tree, forward_line, backward_line, device) if dtype == "bfloat16" else None
     torch, quote = tree.torch_name or "torch", tree.quote
     rows = found.several or [found.wrapped]
+    if any(backward_passes.takes_gradients(tree, each) for row in rows for each in row):
+        return None
     edits, above = _wrapping(tree, rows, device, dtype)
     notes = []
     if dtype == "float16":
@@ -117,7 +119,7 @@ class _Passes:
 
 
 def _passes(tree: SourceTree, forward_line: int, backward_line: int) -> _Passes | None:
-    """None where the two lie in different blocks, or on one line."""
+    """None where the two lie in different blocks, or on one line, or the step makes other passes outside of theirs."""
     best: tuple[list[Statement], int, int] | None = None
     for parent in tree.nodes((cst.Module, cst.IndentedBlock)):
         block = tree.block(parent)
@@ -128,7 +130,7 @@ def _passes(tree: SourceTree, forward_line: int, backward_line: int) -> _Passes 
         return None
     block, begin, end = best
     several = backward_passes.needed(tree, block, begin, end)
-    if several is None:
+    if several is None or backward_passes.are_elsewhere(tree, block):
         return None
     backward, behind = block[end], block[end + 1 :]
     if isinstance(backward, cst.SimpleStatementLine) and small(backward) is None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from bottleneck_doctor.edits.names import changed, names, until_used
-from bottleneck_doctor.edits.tree import SCOPES, SourceTree, Statement, last_name, method_call
+from bottleneck_doctor.edits.tree import LOOPS, SCOPES, SourceTree, Statement, code, last_name, method_call
 
 _OF_OPTIMIZERS = ("step", "zero_grad", "update")
 _OF_LOSSES = {"backward", "scale", "sum", "mean"}
@@ -40,6 +40,33 @@ def needed(tree: SourceTree, block: Sequence[Statement], forward: int, backward:
             rows.append(_leads_to(tree, block[begin:end], block[end]))
         rows += inner
     return [row for row in rows if row]
+
+
+def are_elsewhere(tree: SourceTree, block: Sequence[Statement]) -> bool:
+    """Whether what a block is a part of makes backward passes outside of it in the same loop, or in the same function
+    where there is none: as a critic does that the block for a generator follows. What is done instead of the block, as
+    in the other branch of an `if`, is none of these."""
+    around = list(tree.around(block[0]))
+    until = next((each for each in around if isinstance(each, (*LOOPS, *SCOPES))), tree.module)
+    instead: list[cst.CSTNode] = []
+    for each in around[: around.index(until)]:
+        if isinstance(each, cst.If):
+            instead += [branch for branch in (each.body, each.orelse) if branch is not None]
+        elif isinstance(each, cst.Try):
+            instead += each.handlers
+    own = [*block, *(each for each in instead if not tree.holds(each, block[0]))]
+    passes = [call for call in tree.nodes(cst.Call, until) if last_name(call.func) == "backward"]
+    here = [call for call in passes if tree.function(call) is tree.function(block[0])]
+    return not all(any(tree.holds(each, call) for each in own) for call in here)
+
+
+def takes_gradients(tree: SourceTree, statement: Statement) -> bool:
+    """Whether a statement takes gradients that are a part of the loss, as for a gradient penalty, by itself or in a
+    function of the file that it calls. What computes the loss belongs under autocast, and taking gradients does not."""
+    called = {last_name(call.func) for call in tree.nodes(cst.Call, statement)}
+    parts = [statement, *(each for each in tree.nodes(cst.FunctionDef) if each.name.value in called)]
+    calls = [call for part in parts for call in tree.nodes(cst.Call, part)]
+    return any(code(call.func).endswith("autograd.grad") for call in calls)
 
 
 def _inside(tree: SourceTree, statement: Statement) -> list[list[Statement]]:

@@ -22,8 +22,8 @@ what `observe` saw, and whether it was given a tensor that needs a gradient."""
 
 class Callers:
     """Modules called with gradients enabled since `clear`. `roots`: the outermost of those that train, as far as known.
-    `forward_sites`, `autocast` and `own` are of the first of them, where it was called last: before training, somebody
-    may have tried a model out, or built it, elsewhere."""
+    `forward_sites`, `autocast` and `own` are of the first of them, where a step called it first. That is the last step
+    of which this is known: before training, somebody may have tried a model out, or built it, elsewhere."""
 
     def __init__(self) -> None:
         self.roots: List[Any] = []
@@ -172,9 +172,10 @@ class Callers:
         """How often the roots were called, with gradients or without. It stands still where something is compiled."""
         return sum(self._calls.get(id(root), 0) for root in self.roots)
 
-    def find(self, optimizers: Sequence[Any]) -> None:
+    def find(self, optimizers: Sequence[Any], *, within: bool = False) -> None:
         """Add the outermost of the modules called since the last time that hold parameters of the optimizers. If there
-        are none, what is optimized may be given to a model, as a picture that is to take on a style."""
+        are none, what is optimized may be given to a model, as a picture that is to take on a style. `within`: since
+        the last time, no step of the training has begun, as between the two optimizers of a GAN."""
         if self._tells_of_before:
             # Before the first step, a model may have been tried out under an autocast that training has not.
             self.autocast, self._tells_of_before = "", False
@@ -185,7 +186,7 @@ class Callers:
         owners = [entry for entry in alive if any(id(p) in held for p in entry[0].parameters())]
         if not owners and not self.roots:
             owners = [entry for entry in _outermost(alive) if entry[4]]
-        self._add(owners)
+        self._add(owners, within=within)
 
     def find_without_optimizer(self) -> None:
         """Add the outermost of the modules called since the last time that hold parameters to train."""
@@ -195,11 +196,11 @@ class Callers:
         called = [(reference(), *seen) for reference, *seen in self._called.values()]
         return [entry for entry in called if entry[0] is not None]
 
-    def _add(self, owners: List[Called]) -> None:
+    def _add(self, owners: List[Called], *, within: bool = False) -> None:
         for module, lines, _, own, _ in _outermost(owners):
             if all(module is not root for root in self.roots):
                 self.roots.append(module)
-            if module is self.roots[0]:
+            if module is self.roots[0] and not (within and self.forward_sites):
                 self.forward_sites, self.own = sites_of(lines) or self.forward_sites, own
         self.autocast = next((entry[2] for entry in owners if entry[2]), self.autocast)
         self.clear()

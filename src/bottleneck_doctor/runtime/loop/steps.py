@@ -305,7 +305,7 @@ class Steps:
             self.records[key].credited += 1
         self._lately.clear()
         if self.optimizer_steps <= MINIMUM_STEPS:
-            self.callers.find(self.optimizers)
+            self.callers.find(self.optimizers, within=order > 0)
         self.bare_steps.add((order,), self.callers.calls())
         self._no_longer_alone(self.bare_backwards)
 
