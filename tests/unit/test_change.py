@@ -578,7 +578,12 @@ def test_what_is_done_instead_is_no_other_part_of_a_step(head: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "penalty", ["penalty(critic, images)", "torch.autograd.grad(real.sum(), images, create_graph=True)[0].sum()"]
+    "penalty",
+    [
+        "penalty(critic, images)",
+        "grad(real, images, create_graph=True)[0].sum()",
+        "torch.autograd.grad(real, images)[0].sum()",
+    ],
 )
 def test_the_taking_of_a_gradient_that_is_a_part_of_the_loss_is_left_to_the_user(penalty: str) -> None:
     function = (

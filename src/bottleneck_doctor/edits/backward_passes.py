@@ -65,8 +65,9 @@ def takes_gradients(tree: SourceTree, statement: Statement) -> bool:
     function of the file that it calls. What computes the loss belongs under autocast, and taking gradients does not."""
     called = {last_name(call.func) for call in tree.nodes(cst.Call, statement)}
     parts = [statement, *(each for each in tree.nodes(cst.FunctionDef) if each.name.value in called)]
-    calls = [call for part in parts for call in tree.nodes(cst.Call, part)]
-    return any(code(call.func).endswith("autograd.grad") for call in calls)
+    calls = [call for part in parts for call in tree.nodes(cst.Call, part) if last_name(call.func) == "grad"]
+    given = [each.keyword.value for call in calls for each in call.args if each.keyword is not None]
+    return "create_graph" in given or any(code(call.func).endswith("autograd.grad") for call in calls)
 
 
 def _inside(tree: SourceTree, statement: Statement) -> list[list[Statement]]:
