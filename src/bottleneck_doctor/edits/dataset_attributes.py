@@ -3,11 +3,13 @@ dataset's place answers. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import libcst as cst
 
-from bottleneck_doctor.edits.tree import SourceTree, last_name
+from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.module_level import defined_above
+from bottleneck_doctor.edits.tree import Edit, SourceTree, last_name
 
 _OPTIONS = frozenset({"args", "opt", "opts", "options", "flags", "FLAGS", "cfg", "conf", "config", "hparams", "params"})
 """What people call the options of a program, which may have one that is called `dataset`."""
@@ -26,9 +28,23 @@ def asked_of_dataset(tree: SourceTree, own: Collection[str]) -> list[str] | None
     return list(dict.fromkeys(names))
 
 
-def with_answers(lines: Sequence[str], names: Collection[str]) -> list[str]:
-    """The lines of a class whose `__init__` is given `dataset`, and of properties by these names. Each asks the dataset
-    when it is asked itself, so a name that only another loader's dataset has does no harm."""
+def in_its_place(
+    tree: SourceTree,
+    call: cst.Call,
+    lines: Sequence[str],
+    asked: Collection[str],
+    edits: Mapping[cst.CSTNode, Edit],
+) -> ChangeText | None:
+    """The `edits` that put a class in the place of the dataset that `call` is given, and that class: its `lines`, whose
+    `__init__` is given `dataset`, and what answers for what is `asked`. None where what comes out is no program."""
+    indent = tree.module.default_indent
+    definition = [each.replace("    ", indent) for each in _with_answers(lines, asked)]
+    return defined_above(tree, call, definition, edits)
+
+
+def _with_answers(lines: Sequence[str], names: Collection[str]) -> list[str]:
+    """The lines of a class, and of properties by these names. Each asks the dataset when it is asked itself, so a name
+    that only another loader's dataset has does no harm."""
     kept = ["        self.dataset = dataset"] if names else []
     begun = lines.index(_GIVEN) + 1
     properties = [

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import libcst as cst
 
-from bottleneck_doctor.edits.dataset_attributes import asked_of_dataset, with_answers
+from bottleneck_doctor.edits.dataset_attributes import asked_of_dataset, in_its_place
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.loader_dataset import dataset_calls, dataset_of, in_loop, is_given_if
-from bottleneck_doctor.edits.module_level import defined_above
 from bottleneck_doctor.edits.tree import SourceTree, put
 from bottleneck_doctor.knobs import HeldTransforms
 
@@ -51,9 +50,8 @@ def kept_inputs_change(source: str, line: int, held: HeldTransforms | None) -> C
         return None
     given = is_given_if(given) or given
     wrapped = cst.Call(cst.Name(NAME), [cst.Arg(given)])
-    lines = with_answers(_ROWS.split("\n") if held.kind == "rows" else _definition(held), asked)
-    indent = tree.module.default_indent
-    return defined_above(tree, call, [each.replace("    ", indent) for each in lines], {given: put(wrapped)})
+    lines = _ROWS.split("\n") if held.kind == "rows" else _definition(held)
+    return in_its_place(tree, call, lines, asked, {given: put(wrapped)})
 
 
 def _is_known(held: HeldTransforms) -> bool:

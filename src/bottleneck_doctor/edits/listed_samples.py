@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import libcst as cst
 
 from bottleneck_doctor.edits.arguments import LONGEST_LINE
-from bottleneck_doctor.edits.dataset_attributes import asked_of_dataset, with_answers
+from bottleneck_doctor.edits.dataset_attributes import asked_of_dataset, in_its_place
 from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.loader_dataset import (
     argument_of,
@@ -21,7 +21,7 @@ from bottleneck_doctor.edits.loader_dataset import (
     moved_out,
     unpacked_dataset,
 )
-from bottleneck_doctor.edits.module_level import defined_above, with_import
+from bottleneck_doctor.edits.module_level import with_import
 from bottleneck_doctor.edits.tree import Edit, SourceTree, Statement, code, dotted, last_name, put
 from bottleneck_doctor.runtime.wire.messages import Taker
 
@@ -95,11 +95,10 @@ def given_samples_change(source: str, line: int, called: str, taker: Taker) -> C
         return None
     call = calls[0]
     given, statement = argument_of(call, taker), tree.statement(call)
-    # It may know a dataset by torch's class, so a class that answers as the dataset does would not do.
-    if given is None or in_loop(tree, call) or asked_of_dataset(tree, _OWN) != []:
+    if given is None or in_loop(tree, call) or not may_have_lines_above(tree, call):
         return None
-    if not may_have_lines_above(tree, call):
-        return None
+    if asked_of_dataset(tree, _OWN) != []:
+        return None  # It may know a dataset by torch's class, so a class that answers as the dataset does would not do.
     named = _named_above(tree, call, given)
     if named is None or statement is None:
         return None
@@ -123,9 +122,7 @@ def _by_a_class(
     """The edits, and a class that has the list and what is `asked` of the dataset."""
     if tree.says(NAME):
         return None
-    lines = with_answers(_DEFINITION.split("\n"), asked)
-    indent = tree.module.default_indent
-    return defined_above(tree, call, [each.replace("    ", indent) for each in lines], edits)
+    return in_its_place(tree, call, _DEFINITION.split("\n"), asked, edits)
 
 
 def _named_above(tree: SourceTree, call: cst.Call, given: cst.BaseExpression) -> tuple[str, list[str]] | None:

@@ -16,6 +16,7 @@ from torch.utils.data import IterableDataset
 from ..loop.own_dataset import own_dataset
 from ..loop.steps import Steps
 from ..process.originals import now
+from ..process.uses import own_attributes
 from ._formatted import KeptRows, Rows, Transform, transform_of
 from ._generators import Generators
 from ._in_memory import InMemory, made_once, too_large
@@ -184,11 +185,9 @@ def _holding(owner: Any, chain: Any) -> List[Tuple[Any, str, str]]:
     own = list(vars(owner).items())
     found = [(owner, "", name) for name, value in own if value is chain]
     for outer, value in own:
-        if value is chain or isinstance(value, (type, types.ModuleType)):
-            continue
-        inside = getattr(value, "__dict__", None)
-        if type(inside) is dict and outer != "dataset":
-            found += [(value, f"{outer}.", name) for name, each in list(inside.items()) if each is chain]
+        if outer != "dataset" and value is not chain and not isinstance(value, types.ModuleType):
+            inside = list((own_attributes(value) or {}).items())
+            found += [(value, f"{outer}.", name) for name, each in inside if each is chain]
     return found
 
 
