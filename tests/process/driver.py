@@ -29,9 +29,28 @@ Setting = Mapping[str, SettingValue]
 PATIENCE = 60.0
 """Seconds after which a guest that says nothing has failed the test: far more than any window here takes."""
 
-PRELUDE = """\
-import json, os, sys, time
+WITHOUT_COMPILER = """\
+class Later(types.ModuleType):
+    disable = staticmethod(lambda function, *args, **kwargs: function)
+    graph_break = staticmethod(lambda: None)
+
+    def __getattr__(self, name):
+        if sys.modules.get("torch._dynamo") is self:
+            del sys.modules["torch._dynamo"], torch._dynamo
+        return getattr(importlib.import_module("torch._dynamo"), name)
+
+
+if "SLOW_TESTS" not in os.environ:
+    torch._dynamo = sys.modules["torch._dynamo"] = Later("torch._dynamo")
+"""
+"""torch's optimizers import its compiler when they are made, which takes as long as the rest of a script's start. Here it
+is imported where anything of it is used but what optimizers call. Where slow tests run, scripts do without this."""
+
+PRELUDE = f"""\
+import importlib, json, os, sys, time, types
 import torch
+
+{WITHOUT_COMPILER}
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
