@@ -35,13 +35,12 @@ def autocast_change(
         return _in_function(tree, forward_line, backward_line, device) if dtype == "bfloat16" else None
     torch, quote = tree.torch_name or "torch", tree.quote
     rows = found.several or [found.wrapped]
-    if any(backward_passes.takes_gradients(tree, each) for row in rows for each in row):
-        return None
     edits, above = _wrapping(tree, rows, device, dtype)
     notes = []
     if dtype == "float16":
-        if found.several:
-            return None  # One scaler for several losses takes an edit in more places than these.
+        if found.several or any(backward_passes.takes_gradients(tree, each) for each in found.wrapped):
+            # One scaler for several losses takes an edit in more places than these, and so do gradients in a loss.
+            return None
         scaler = next((name for name in ("scaler", "grad_scaler") if not tree.says(name)), None)
         scaled = None if scaler is None else _scaled(found, scaler)
         if scaled is None:

@@ -62,7 +62,7 @@ def are_elsewhere(tree: SourceTree, block: Sequence[Statement]) -> bool:
 
 def takes_gradients(tree: SourceTree, statement: Statement) -> bool:
     """Whether a statement takes gradients that are a part of the loss, as for a gradient penalty, by itself or in a
-    function of the file that it calls. What computes the loss belongs under autocast, and taking gradients does not."""
+    function of the file that it calls. In float16 these have to be scaled as well."""
     called = {last_name(call.func) for call in tree.nodes(cst.Call, statement)}
     parts = [statement, *(each for each in tree.nodes(cst.FunctionDef) if each.name.value in called)]
     calls = [call for part in parts for call in tree.nodes(cst.Call, part) if last_name(call.func) == "grad"]
