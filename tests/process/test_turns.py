@@ -72,9 +72,12 @@ def test_they_train_one_after_the_other(tmp_path: Path, text: str) -> None:
     with starting.live(sides, what="Pair 1", patience=lambda: 60.0) as lives:
         assert all(live.found is not None for live in lives)
         lasted = [max(live.loop.step_seconds) for live in lives]
+        set_up = sorted(live.loop.setup_seconds for live in lives)
     first, second = sorted((steps_of(each) for each in sides), key=lambda steps: steps[0][0])
     assert first[-1][1] <= second[0][0] + 0.01, "the second waits until the first stands at its loop"
     assert max(lasted) < 1.0, "and waiting is no part of a step"
+    held = second[0][0] - first[0][0]
+    assert set_up[1] - set_up[0] < held / 2, "nor of setting up"
 
 
 def test_one_that_dies_holds_nobody_up(tmp_path: Path) -> None:

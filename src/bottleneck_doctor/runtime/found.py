@@ -100,7 +100,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
             wait_seconds=[],
             samples_per_step=1.0,
             has_loader=False,
-            setup_seconds=began - process_started,
+            setup_seconds=_set_up(steps, began),
             **common,
         )
     requests = list(record.requests)
@@ -128,10 +128,16 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
         loader_site=construction_site(loader),
         loader_takers=takers_known(loader),
         dataset_takers=dataset_takers_known(loader),
-        setup_seconds=requests[0][0] - process_started,
+        setup_seconds=_set_up(steps, requests[0][0]),
         **own_setting(loader),
         **common,
     )
+
+
+def _set_up(steps: Steps, began: float) -> float:
+    """Seconds from the process's start until training began, but for those for which it was held before."""
+    seconds, until = steps.held
+    return began - process_started - (seconds if began >= until else 0.0)
 
 
 def like_of(loader: Any) -> List[Any]:

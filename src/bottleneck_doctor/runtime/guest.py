@@ -231,7 +231,7 @@ class Guest:
     def _trains(self) -> None:
         """Training is about to begin, or an evaluation before it: wait until it is this process's turn."""
         if self._turn.is_to_come and place().world == 1:  # Ranks wait for one another.
-            self._steps.callers.stood_still(self._turn.take())
+            self._steps.stood_still(self._turn.take())
 
     # -- serving -----------------------------------------------------------------------------------------------------
 

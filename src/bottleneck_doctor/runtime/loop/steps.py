@@ -93,6 +93,8 @@ class Steps:
         self._in_optimizer = False
         self.started: Optional[float] = None
         """When the first batch was asked for, or the first step made without one."""
+        self.held: Tuple[float, float] = (0.0, 0.0)
+        """For how many seconds this process was held until it might train, and when that ended."""
         self._observing = False
         self.zero_grads = ZeroGrads()
         self.losses = Losses()
@@ -259,6 +261,11 @@ class Steps:
         self.closures.wrapping = False
         self.zero_grads.stop()
         self.callers.stop()
+
+    def stood_still(self, seconds: float) -> None:
+        """This process was held for so long, just now."""
+        self.held = seconds, now()
+        self.callers.stood_still(seconds)
 
     def batch_delivered(self, loader: Any, requested: float, delivered: float, samples: float) -> None:
         """A loader handed out a batch that was asked for at `requested` (seconds)."""
