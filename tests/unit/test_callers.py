@@ -57,6 +57,23 @@ def test_a_later_optimizer_of_the_same_step_does_not_move_where_that_begins(call
     assert callers.forward_sites[0].line > lines[0].line, "the next step tells it anew"
 
 
+def test_a_step_begins_at_the_model_that_it_calls_first_whichever_optimizer_steps_first(callers: Callers) -> None:
+    """As in a GAN that computes its pictures once for both of its optimizers, and trains the critic first."""
+    critic, generator, rows = net(), nn.Linear(4, 4), torch.ones(2, 4)
+    optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in (critic, generator)]
+    critic(rows)
+    callers.find(optimizers[:1])
+    begun = callers.forward_sites[0].line
+    for _ in range(2):
+        made = generator(rows)
+        critic(made.detach())
+        callers.find(optimizers)
+        critic(made)
+        callers.find(optimizers, within=True)
+    assert callers.roots == [critic, generator]
+    assert callers.forward_sites[0].line == begun + 4
+
+
 @pytest.mark.parametrize(("shape", "pictures"), [((2, 3, 8, 8), True), ((2, 3, 4), False)])
 def test_whether_a_model_takes_pictures_is_seen_at_its_calls(
     shape: tuple[int, ...], pictures: bool, callers: Callers

@@ -153,3 +153,45 @@ def test_what_is_written_before_the_loop_finds_it_by_the_path(script: Path) -> N
     (made,) = changes_for(setting, replace(known, forward_path=[rendered, path]))
     assert "+    gc.freeze()\n" in made.diff
     assert made.diff.index("gc.freeze()") < made.diff.index("for rows, wanted in batches")
+
+
+TWO_LOSSES = """\
+import torch
+
+class Translation:
+    def step(self):
+        self.forward()  # begins
+        self.critic_optimizer.zero_grad()
+        self.critic_loss = self.loss_of_critic()  # criticised
+        self.critic_loss.backward()  # backward
+        self.critic_optimizer.step()
+        self.optimizer.zero_grad()
+        self.loss = self.loss_of_generator()
+        self.loss.backward()
+        self.optimizer.step()
+
+    def forward(self):
+        self.fake = self.generator(self.real)  # called
+
+    def loss_of_critic(self):
+        self.critic_loss = self.critic(self.fake.detach()).mean()  # criticism
+        return self.critic_loss
+
+    def loss_of_generator(self):
+        self.loss = self.critic(self.fake).mean()
+        return self.loss
+"""
+
+
+@pytest.mark.parametrize(("called", "led"), [("called", "begins"), ("criticism", "criticised")])
+def test_one_of_two_functions_that_return_a_loss_is_not_all_of_a_step(tmp_path: Path, called: str, led: str) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(TWO_LOSSES)
+    forward, path, backward = lines(script, called, led, "backward")
+    made = change(script, backward, forward, path)
+    assert made.line == path.line
+    under = [each[1:].strip() for each in made.diff.splitlines() if each.startswith("+" + 12 * " ")]
+    wanted = ["self.critic_loss = self.loss_of_critic()  # criticised", "self.loss = self.loss_of_generator()"]
+    assert [each for each in under if "loss" in each] == wanted
+    assert ("self.forward()  # begins" in under) == (led == "begins")
+    assert made.diff.count("+        with torch.autocast") == 2

@@ -17,14 +17,15 @@ from bottleneck_doctor.edits.tree import LOOPS, SCOPES, Edit, SourceTree, Statem
 
 
 def autocast_change(
-    source: str, forward_line: int, backward_line: int | None, device: str, dtype: str
+    source: str, forward_line: int, backward_line: int | None, device: str, dtype: str, *, alone: bool = True
 ) -> ChangeText | None:
     """Put the forward pass and the loss under `torch.autocast`: all up to the backward pass, or all that a function
     does which returns the loss.
 
     `forward_line` and `backward_line` are lines of the calls of the model and of `.backward()`, None where that is in
     another file; `device` is a device type such as `cuda`; `dtype` is `bfloat16` or `float16`, the second with a
-    gradient scaler. Returns None where the edit can't be made safely.
+    gradient scaler; `alone`: whether a step makes this backward pass and no other one, so that a function that returns
+    a loss is all that it computes. Returns None where the edit can't be made safely.
     """
     tree = SourceTree.parse(source)
     dtype = dtype.removeprefix("torch.")
@@ -32,7 +33,8 @@ def autocast_change(
         return None
     found = None if backward_line is None else _passes(tree, forward_line, backward_line)
     if found is None:
-        return _in_function(tree, forward_line, backward_line, device) if dtype == "bfloat16" else None
+        in_function = alone and dtype == "bfloat16"
+        return _in_function(tree, forward_line, backward_line, device) if in_function else None
     torch, quote = tree.torch_name or "torch", tree.quote
     rows = found.several or [found.wrapped]
     edits, above = _wrapping(tree, rows, device, dtype)

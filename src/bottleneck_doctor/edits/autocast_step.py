@@ -7,11 +7,13 @@ from functools import partial
 
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.autocast_region import set_region
+from bottleneck_doctor.edits.backward_passes import are_elsewhere
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.fastai_loaders import LIBRARY
 from bottleneck_doctor.edits.lightning_precision import by_hand, set_precision, set_through
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.step import Change, Outcome, Step, files, first_of
+from bottleneck_doctor.edits.tree import SourceTree
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 
@@ -46,15 +48,24 @@ def autocast_step(dtype: str, found: Found, running: Running) -> Step | None:
             told = told or set_through(drafts, lines, dtype, running, found.trainer_takers)
             return Outcome(told or [Told(forward.file, forward.line, said)])
 
+        alone = backward is None or not _is_one_of_several(drafts, backward)
+
         def change(site: Site) -> Change:
             beside = backward is not None and backward.file == site.file
             last = drafts.line(backward.file, backward.line) if backward is not None and beside else None
-            return partial(autocast_change, backward_line=last, device=device, dtype=dtype)
+            return partial(autocast_change, backward_line=last, device=device, dtype=dtype, alone=alone)
 
         # Where the model is called in another function than the backward pass, the line that leads there will do.
         return first_of(lines, change, by_trainer)(drafts)
 
     return step
+
+
+def _is_one_of_several(drafts: Drafts, backward: Site) -> bool:
+    """Whether the step that makes this backward pass makes another one beside it, as that of a GAN does."""
+    tree, line = SourceTree.parse(drafts.text(backward.file) or ""), drafts.line(backward.file, backward.line)
+    statement = None if tree is None or line is None else tree.innermost(line)
+    return tree is not None and statement is not None and are_elsewhere(tree, [statement])
 
 
 _KERAS = re.compile(r"^\s*(?:import|from) keras\b", re.MULTILINE)

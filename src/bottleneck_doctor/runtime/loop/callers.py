@@ -22,7 +22,7 @@ what `observe` saw, and whether it was given a tensor that needs a gradient."""
 
 class Callers:
     """Modules called with gradients enabled since `clear`. `roots`: the outermost of those that train, as far as known.
-    `forward_sites`, `autocast` and `own` are of the first of them, where a step called it first. That is the last step
+    `forward_sites`, `autocast` and `own` are of the one that a step called first, where it did. That is the last step
     of which this is known: before training, somebody may have tried a model out, or built it, elsewhere."""
 
     def __init__(self) -> None:
@@ -197,11 +197,11 @@ class Callers:
         return [entry for entry in called if entry[0] is not None]
 
     def _add(self, owners: List[Called], *, within: bool = False) -> None:
-        for module, lines, _, own, _ in _outermost(owners):
-            if all(module is not root for root in self.roots):
-                self.roots.append(module)
-            if module is self.roots[0] and not (within and self.forward_sites):
-                self.forward_sites, self.own = sites_of(lines) or self.forward_sites, own
+        outermost = _outermost(owners)
+        self.roots += [entry[0] for entry in outermost if all(entry[0] is not root for root in self.roots)]
+        if outermost and not (within and self.forward_sites):
+            _, lines, _, own, _ = outermost[0]
+            self.forward_sites, self.own = sites_of(lines) or self.forward_sites, own
         self.autocast = next((entry[2] for entry in owners if entry[2]), self.autocast)
         self.clear()
 
