@@ -43,8 +43,8 @@ class Later(types.ModuleType):
 if "SLOW_TESTS" not in os.environ:
     torch._dynamo = sys.modules["torch._dynamo"] = Later("torch._dynamo")
 """
-"""torch's optimizers import its compiler when they are made, which takes as long as the rest of a script's start. Here it
-is imported where anything of it is used but what optimizers call. Where slow tests run, scripts do without this."""
+"""torch's optimizers import its compiler when they are made, which takes as long as the rest of a script's start. Here
+it is imported where anything of it is used but what optimizers call. Where slow tests run, scripts do without this."""
 
 PRELUDE = f"""\
 import importlib, json, os, sys, time, types
