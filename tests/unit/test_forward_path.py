@@ -195,3 +195,135 @@ def test_one_of_two_functions_that_return_a_loss_is_not_all_of_a_step(tmp_path: 
     assert [each for each in under if "loss" in each] == wanted
     assert ("self.forward()  # begins" in under) == (led == "begins")
     assert made.diff.count("+        with torch.autocast") == 2
+
+
+CYCLE = """\
+import torch
+
+class Cycle:
+    def pretrain(self):
+        self.loss = self.generator(self.real).mean()
+        self.loss.backward()
+
+    def forward(self):
+        self.fake = self.generator(self.real)  # called
+
+    def backward_of_critic(self, critic, fake):
+        loss = critic(fake.detach()).mean()  # criticism
+        if self.scaling:
+            self.scaler.scale(loss).backward()
+        else:
+            loss.backward()  # backward
+        return loss
+
+    def backward_of_first(self):
+        self.first_loss = self.backward_of_critic(self.first, self.fake)
+
+    def backward_of_generator(self):
+        weight = self.weight
+        self.loss = self.first(self.fake).mean() * weight
+        self.loss.backward()
+
+    def step(self):
+        self.forward()  # begins
+        self.optimizer.zero_grad()
+        self.backward_of_generator()
+        self.optimizer.step()
+        self.critic_optimizer.zero_grad()
+        self.backward_of_first()  # criticised
+        self.critic_optimizer.step()
+
+def train(model):
+    for model.real in batches:
+        model.step()  # trained
+"""
+
+
+CRITICISM = "loss = critic(fake.detach()).mean()  # criticism"
+
+
+def cycle(tmp_path: Path, source: str = CYCLE, *marks: str) -> tuple[Change, list[str]]:
+    """The change, and the lines that it puts under autocast."""
+    script = tmp_path / "train.py"
+    script.write_text(source)
+    *path, backward = lines(script, *(marks or ("called", "begins", "trained")), "backward")
+    made = change(script, backward, *path)
+    return made, [each[1:].strip() for each in made.diff.splitlines() if each.startswith("+" + 12 * " ")]
+
+
+def test_all_functions_of_a_step_that_go_back_are_put_under_it(tmp_path: Path) -> None:
+    made, under = cycle(tmp_path)
+    assert under == [
+        CRITICISM,
+        "weight = self.weight",
+        "self.loss = self.first(self.fake).mean() * weight",
+        "self.forward()  # begins",
+    ]
+    assert made.diff.count("+        with torch.autocast") == 3
+
+
+def test_one_that_goes_back_is_enough_where_the_model_is_called_beside_it(tmp_path: Path) -> None:
+    source = CYCLE.replace("        self.backward_of_generator()\n", "")
+    assert cycle(tmp_path, source)[1] == [
+        "loss = critic(fake.detach()).mean()  # criticism",
+        "self.forward()  # begins",
+    ]
+
+
+def test_the_function_that_goes_back_first_may_call_the_model_itself(tmp_path: Path) -> None:
+    under = cycle(tmp_path, CYCLE, "criticism", "criticised", "trained")[1]
+    assert under[0] == CRITICISM
+    assert "weight = self.weight" in under, "and the other one belongs to the same step"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "        else:\n            loss.backward()",
+            "        else:\n            loss = loss * 2\n            loss.backward()",
+        ),
+        ("        loss = critic(fake.detach()).mean()", "        loss = critic(self.backward_of_generator()).mean()"),
+        ("        weight = self.weight\n        self.loss = self.first(self.fake).mean() * weight\n", ""),
+    ],
+)
+def test_what_does_more_than_go_back_is_left_to_the_user(tmp_path: Path, old: str, new: str) -> None:
+    assert old in CYCLE
+    made, _ = cycle(tmp_path, CYCLE.replace(old, new))
+    assert made.diff == ""
+    assert made.note.startswith("Put the forward pass and the loss under")
+
+
+def test_a_step_in_place_of_the_other_is_no_part_of_it(tmp_path: Path) -> None:
+    source = CYCLE.replace("        self.backward_of_generator()\n", "")
+    source = source.replace(
+        "        self.backward_of_first()  # criticised\n",
+        "        if self.begins:\n            self.backward_of_generator()\n"
+        "        else:\n            self.backward_of_first()  # criticised\n",
+    )
+    assert cycle(tmp_path, source)[1] == [
+        "loss = critic(fake.detach()).mean()  # criticism",
+        "self.forward()  # begins",
+    ]
+
+
+def test_what_goes_back_before_the_loop_is_no_part_of_its_steps(tmp_path: Path) -> None:
+    source = CYCLE[: CYCLE.index("    def step(self)")] + (
+        "    def train(self):\n        self.pretrain()\n        for self.real in batches:\n"
+        "            self.forward()  # begins\n            self.backward_of_first()\n"
+    )
+    made, under = cycle(tmp_path, source, "called", "begins")
+    assert [each for each in under if "with" not in each] == [CRITICISM, "self.forward()  # begins"]
+    assert made.diff.count("+            with torch.autocast") == 1
+
+
+def test_a_function_with_a_loop_of_its_own_is_no_part_of_another_step(tmp_path: Path) -> None:
+    """As one that trains for some steps before the other does."""
+    source = RAYS.replace("main()  # started\n", "def first():\n    loss = model(1)\n    loss.backward()\n\n")
+    source += "def both():\n    first()\n    main()\n\nboth()\n"
+    script = tmp_path / "train.py"
+    script.write_text(source)
+    called, rendered, path, backward = lines(script, "called", "rendered", "path", "backward")
+    made = change(script, backward, called, rendered, path)
+    assert "first" not in made.diff
+    assert "+            colours = render(rows, model)  # path\n" in made.diff

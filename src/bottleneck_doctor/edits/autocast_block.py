@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from bottleneck_doctor.edits import backward_passes
+from bottleneck_doctor.edits import backward_functions, backward_passes
 from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.names import until_used
 from bottleneck_doctor.edits.tree import LOOPS, SCOPES, Edit, SourceTree, Statement, code, last_name, method_call, small
@@ -31,28 +31,41 @@ def autocast_change(
     dtype = dtype.removeprefix("torch.")
     if tree is None or dtype not in ("bfloat16", "float16"):
         return None
+    step = None if backward_line is None else backward_functions.of_step(tree, backward_line, forward_line)
+    if step is not None:
+        rows = backward_functions.needed(tree, step, forward_line) if dtype == "bfloat16" else None
+        return None if rows is None else _changed(tree, rows, device, dtype)
     found = None if backward_line is None else _passes(tree, forward_line, backward_line)
     if found is None:
         in_function = alone and dtype == "bfloat16"
         return _in_function(tree, forward_line, backward_line, device) if in_function else None
+    if dtype == "bfloat16":
+        return _changed(tree, found.several or [found.wrapped], device, dtype)
+    if found.several or any(backward_passes.takes_gradients(tree, each) for each in found.wrapped):
+        # One scaler for several losses takes an edit in more places than these, and so do gradients in a loss.
+        return None
+    return _with_scaler(tree, found, device)
+
+
+def _with_scaler(tree: SourceTree, found: _Passes, device: str) -> ChangeText | None:
+    """Forward pass and loss under autocast in float16, and the step through a gradient scaler."""
+    scaler = next((name for name in ("scaler", "grad_scaler") if not tree.says(name)), None)
+    scaled = None if scaler is None else _scaled(found, scaler)
+    if scaler is None or scaled is None:
+        return None
     torch, quote = tree.torch_name or "torch", tree.quote
-    rows = found.several or [found.wrapped]
+    edits, above = _wrapping(tree, [found.wrapped], device, "float16")
+    above.setdefault(found.outer, []).append(f"{scaler} = {torch}.amp.GradScaler({quote}{device}{quote})")
+    edited = tree.edited({**edits, **scaled}, above)
+    note = "Keep one GradScaler for the whole training: make it where the optimizer is made."
+    return None if edited is None else as_change(tree.source, edited, tree.lines(found.wrapped[0])[0], note)
+
+
+def _changed(tree: SourceTree, rows: Sequence[Sequence[Statement]], device: str, dtype: str) -> ChangeText | None:
+    """Each row of statements put under an autocast of its own."""
     edits, above = _wrapping(tree, rows, device, dtype)
-    notes = []
-    if dtype == "float16":
-        if found.several or any(backward_passes.takes_gradients(tree, each) for each in found.wrapped):
-            # One scaler for several losses takes an edit in more places than these, and so do gradients in a loss.
-            return None
-        scaler = next((name for name in ("scaler", "grad_scaler") if not tree.says(name)), None)
-        scaled = None if scaler is None else _scaled(found, scaler)
-        if scaled is None:
-            return None
-        edits.update(scaled)
-        above.setdefault(found.outer, []).append(f"{scaler} = {torch}.amp.GradScaler({quote}{device}{quote})")
-        notes.append("Keep one GradScaler for the whole training: make it where the optimizer is made.")
     edited = tree.edited(edits, above)
-    first = min(tree.lines(row[0])[0] for row in rows)
-    return None if edited is None else as_change(source, edited, first, " ".join(notes))
+    return None if edited is None else as_change(tree.source, edited, min(tree.lines(row[0])[0] for row in rows), "")
 
 
 def _wrapping(
@@ -98,9 +111,7 @@ def _in_function(tree: SourceTree, line: int, backward_line: int | None, device:
         or {"backward", "step", "zero_grad"} & set(calls)
     ):
         return None
-    edits, above = _wrapping(tree, [wrapped], device, "bfloat16")
-    edited = tree.edited(edits, above)
-    return None if edited is None else as_change(tree.source, edited, tree.lines(wrapped[0])[0], "")
+    return _changed(tree, [wrapped], device, "bfloat16")
 
 
 # -- one block ---------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from functools import partial
 
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.autocast_region import set_region
+from bottleneck_doctor.edits.backward_functions import of_step
 from bottleneck_doctor.edits.backward_passes import are_elsewhere
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.fastai_loaders import LIBRARY
@@ -65,7 +66,9 @@ def _is_one_of_several(drafts: Drafts, backward: Site) -> bool:
     """Whether the step that makes this backward pass makes another one beside it, as that of a GAN does."""
     tree, line = SourceTree.parse(drafts.text(backward.file) or ""), drafts.line(backward.file, backward.line)
     statement = None if tree is None or line is None else tree.innermost(line)
-    return tree is not None and statement is not None and are_elsewhere(tree, [statement])
+    if tree is None or line is None or statement is None:
+        return False
+    return are_elsewhere(tree, [statement]) or of_step(tree, line) is not None
 
 
 _KERAS = re.compile(r"^\s*(?:import|from) keras\b", re.MULTILINE)

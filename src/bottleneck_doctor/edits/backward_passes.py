@@ -28,7 +28,7 @@ def needed(tree: SourceTree, block: Sequence[Statement], forward: int, backward:
     passes = sorted({backward, *_passes(tree, block)})
     if len(passes) < 2:
         return []
-    if any(_computes(tree, each) for end in passes for each in tree.nodes(cst.SimpleStatementLine, block[end])):
+    if any(computes(tree, each) for end in passes for each in tree.nodes(cst.SimpleStatementLine, block[end])):
         return None
     rows = []
     for begin, end in zip([0, *(each + 1 for each in passes[:-1])], passes, strict=True):
@@ -37,7 +37,7 @@ def needed(tree: SourceTree, block: Sequence[Statement], forward: int, backward:
             # It is known where this forward pass begins.
             rows.append(until_used(tree, block[forward:end], block[end]))
         elif not inner:
-            rows.append(_leads_to(tree, block[begin:end], block[end]))
+            rows.append(leads_to(tree, block[begin:end], block[end]))
         rows += inner
     return [row for row in rows if row]
 
@@ -76,7 +76,7 @@ def _inside(tree: SourceTree, statement: Statement) -> list[list[Statement]]:
     for inner in tree.nodes(cst.IndentedBlock, statement):
         block, begin = tree.block(inner), 0
         for end in _passes(tree, block) if tree.function(inner) is tree.function(statement) else ():
-            rows.append(_leads_to(tree, block[begin:end], block[end]))
+            rows.append(leads_to(tree, block[begin:end], block[end]))
             begin = end + 1
     return [row for row in rows if any(tree.nodes(cst.Call, each) for each in row)]
 
@@ -93,13 +93,13 @@ def _goes_back(tree: SourceTree, statement: Statement) -> bool:
     return any(tree.function(call) is tree.function(statement) for call in calls)
 
 
-def _computes(tree: SourceTree, line: cst.SimpleStatementLine) -> bool:
+def computes(tree: SourceTree, line: cst.SimpleStatementLine) -> bool:
     """Whether a line makes a backward pass and something else."""
     called = {last_name(call.func) for call in tree.nodes(cst.Call, line)}
     return "backward" in called and (len(line.body) > 1 or bool(called - _OF_LOSSES))
 
 
-def _leads_to(tree: SourceTree, statements: Sequence[Statement], end: Statement) -> list[Statement]:
+def leads_to(tree: SourceTree, statements: Sequence[Statement], end: Statement) -> list[Statement]:
     """From the first to the last of those that make what `end` uses."""
     wanted, used = names(tree, end), []
     for number in reversed(range(len(statements))):
