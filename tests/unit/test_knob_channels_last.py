@@ -289,16 +289,31 @@ def test_what_is_told_of_a_model() -> None:
     assert facts(laid_out) == {"weights": 3, "contiguous": 0, "channels_last": 1, "obstacle": ""}
     assert facts(nn.Linear(2, 2))["weights"] == 0
     assert facts(Task())["own_to"]
+    assert "several" not in facts(Net(), nn.Linear(2, 2))
+    assert facts(Net(), Net())["several"]
 
 
-@pytest.mark.parametrize(("shape", "told"), [((2, 3, 4), {"no_pictures": True}), ((2, 3, 4, 4), {}), (None, {})])
-def test_what_the_model_is_given_decides_what_the_user_writes(
-    shape: tuple[int, ...] | None, told: dict[str, Any]
-) -> None:
+class Padded:
+    """Pictures of several sizes, padded to the largest, with a `to` that knows devices only."""
+
+    tensors = torch.ones(2, 3, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ((torch.ones(2, 3, 4),), {"no_pictures": True}),
+        ((torch.ones(2, 3, 4, 4),), {}),
+        ((torch.ones(2, 3, 4, 4), torch.ones(2)), {}),
+        ((torch.ones(2), torch.ones(2, 3, 4, 4)), {"no_pictures": True}),
+        ((Padded(),), {"no_pictures": True}),
+        ((), {}),
+    ],
+)
+def test_what_the_model_is_given_decides_what_the_user_writes(given: tuple[Any, ...], told: dict[str, Any]) -> None:
     steps, model = Steps(), Net()
     steps.callers.roots.append(model)
-    if shape is not None:
-        steps.callers._module_called(model, (torch.ones(shape),))
+    steps.callers._module_called(model, given)
     for kind in (ChannelsLast, ContiguousFormat):
         facts = kind.facts(steps, "cpu")
         assert {name: value for name, value in facts.items() if name == "no_pictures"} == told

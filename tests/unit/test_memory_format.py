@@ -190,6 +190,14 @@ def test_the_report_s_change(tmp_path: Path) -> None:
     # A model with a `to` of its own may refuse it.
     (only,) = changes_for({"channels_last": True}, replace(found, facts={"channels_last": {"own_to": True}}))
     assert (only.diff, only.unfinished) == ("", True)
+    # One line of a step calls one of its models, and each of them was laid out.
+    (only,) = changes_for({"channels_last": True}, replace(found, facts={"channels_last": {"several": True}}))
+    assert (only.diff, only.unfinished) == ("", True)
+    assert f"`model = model{FORMAT}` where each of the models is made" in only.note
+    # What the model takes is a class of the program's.
+    (only,) = changes_for({"channels_last": True}, replace(found, facts={"channels_last": {"no_pictures": True}}))
+    assert f"+    model = model{FORMAT}" in only.diff
+    assert f"images{FORMAT}" not in only.diff
     script.write_text(SCRIPT.replace("model(images)", "model(images.float())"))
     (only,) = changes_for({"channels_last": True}, found)
     assert (only.line, only.diff) == (8, "")

@@ -181,11 +181,12 @@ def _naming(options: Sequence[str], step: Step, running: Running) -> Step:
 def _in_format(name: str, found: Found) -> Step | None:
     if found.forward_site is None:
         return None
-    text, told = _formatted(name), found.facts.get(name, {})
-    own, pictures = told.get("own_to", False), not told.get("no_pictures", False)
+    told = found.facts.get(name, {})
+    several, pictures = told.get("several", False), not told.get("no_pictures", False)
+    text, by_hand = _formatted(name, several=several), several or told.get("own_to", False)
     return at(
         found.forward_site,
-        lambda source, line: None if own else memory_format_change(source, line, name, pictures=pictures),
+        lambda source, line: None if by_hand else memory_format_change(source, line, name, pictures=pictures),
         f"{words.capitalised(text)}.",
     )
 
@@ -209,9 +210,10 @@ def _copied_ahead(found: Found) -> Step | None:
     return at(found.forward_site, copied_ahead_change, f"{words.capitalised(_AHEAD)}.")
 
 
-def _formatted(name: str) -> str:
+def _formatted(name: str, *, several: bool = False) -> str:
+    made = "where each of the models is made" if several else "where the model is made"
     return (
-        f"write `model = model.to(memory_format=torch.{name})` where the model is made, and "
+        f"write `model = model.to(memory_format=torch.{name})` {made}, and "
         f"`images = images.to(memory_format=torch.{name})` before it is called"
     )
 

@@ -148,11 +148,13 @@ def _beside(weight: torch.Tensor, steps: Steps) -> List[torch.Tensor]:
 
 def for_the_edit(steps: Steps) -> Dict[str, Any]:
     """What decides what a user writes. `own_to`: a model has a `to` of its own, which may know devices and types only,
-    as that of timm's training tasks. `no_pictures`: what it is given can't be put in order, as it has other dimensions
-    than four."""
+    as that of timm's training tasks. `several`: more than one model has such weights. `no_pictures`: what it is given
+    can't be put in order, as it has other dimensions than four, or is a class of the program's."""
     own = any(type(root).to is not torch.nn.Module.to for root in steps.roots)
+    with_weights = [root for root in steps.roots if any(map(is_weight, tensors(root)))]
     return {
         **({"own_to": True} if own else {}),
+        **({"several": True} if len(with_weights) > 1 else {}),
         **({"no_pictures": True} if steps.callers.take_pictures() is False else {}),
     }
 

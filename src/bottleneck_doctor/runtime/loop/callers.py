@@ -45,8 +45,11 @@ class Callers:
         self._called: Dict[int, Called] = {}
         """Modules that were called, by their ids, held weakly: what the user lets go before training begins is gone."""
         self._seen: Dict[int, Any] = {}
+        self._first: Any = None
+        """The one that these are of."""
         self._pictures: Dict[int, bool] = {}
-        """Whether modules were given a tensor of four dimensions when they were seen last, by their ids."""
+        """Whether what modules were given first was a tensor of four dimensions when they were seen last, by their
+        ids."""
         self._tells_of_before = False
         """Whether what is known also comes from before the first optimizer step, and from nothing later."""
         self._hook: Any = None
@@ -143,14 +146,15 @@ class Callers:
         self._called.pop(id(module), None)
         tensors = [each for each in args if isinstance(each, torch.Tensor)]
         learns = any(each.requires_grad for each in tensors)
-        if tensors:
-            self._pictures[id(module)] = any(each.dim() == 4 for each in tensors)
+        if args:
+            self._pictures[id(module)] = isinstance(args[0], torch.Tensor) and args[0].dim() == 4
         self._called[id(module)] = (reference, lines, _autocast_of(module), self.observe(), learns)
 
     def take_pictures(self) -> Optional[bool]:
-        """Whether a root was called with a tensor of four dimensions; None where none was seen to be given a tensor."""
-        seen = [self._pictures[id(root)] for root in self.roots if id(root) in self._pictures]
-        return any(seen) if seen else None
+        """Whether the root that a step calls first is given a tensor of four dimensions before all else; None where it
+        was not seen to be given anything without a name."""
+        first = next(iter(self.roots), None) if self._first is None else self._first
+        return self._pictures.get(id(first))
 
     def _tell_inputs(self, args: Any) -> None:
         told, self.inputs = self.inputs, None
@@ -200,7 +204,7 @@ class Callers:
         outermost = _outermost(owners)
         self.roots += [entry[0] for entry in outermost if all(entry[0] is not root for root in self.roots)]
         if outermost and not (within and self.forward_sites):
-            _, lines, _, own, _ = outermost[0]
+            self._first, lines, _, own, _ = outermost[0]
             self.forward_sites, self.own = sites_of(lines) or self.forward_sites, own
         self.autocast = next((entry[2] for entry in owners if entry[2]), self.autocast)
         self.clear()
