@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import UserDict
 from typing import Any
 
+import pytest
 import torch
+from torch.utils.data import BatchSampler, DataLoader, TensorDataset
 
+from bottleneck_doctor.runtime.loader.attributes import samples_told
 from bottleneck_doctor.runtime.loop.batches import batch_elements, batch_samples
 
 
@@ -42,6 +45,40 @@ def test_the_part_that_is_as_long_as_the_batch_says_is_believed() -> None:
     assert batch_samples([[[[torch.zeros(3)] * 1000] * 1000] * 1000] * 1000, 4) == 3
 
 
+class Padded:
+    """Pictures of several sizes, padded to the largest, and where each of them ends, as in DETR."""
+
+    def __init__(self, count: int, *side: int) -> None:
+        self.tensors, self.mask = torch.zeros(count, 3, *side), torch.zeros(count, *side, dtype=torch.bool)
+        self.names, self.dataset = ["a"] * count, Rows()
+
+
+class Rows:
+    def __init__(self) -> None:
+        self.rows = torch.zeros(1000)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_a_class_of_the_program_s_holds_is_a_part_of_the_batch(count: int) -> None:
+    targets = [{"boxes": torch.zeros(5 + each, 4), "size": torch.zeros(2)} for each in range(count)]
+    for batch in (
+        (Padded(count, 7, 9), targets),
+        (Padded(count, 7, 9), tuple(targets)),
+        (torch.zeros(9, 4), Padded(count, 2, 2)),
+    ):
+        assert batch_samples(batch, count) == count
+    assert batch_samples((torch.zeros(9, 4), Padded(2, 2, 2)), 3) == 9
+    assert batch_samples(targets, count) == count
+    boxes = sum(each["boxes"].numel() + 2 for each in targets)
+    assert batch_elements((Padded(count, 7, 9), targets)) == count * 7 * 9 * 4 + boxes
+
+
+def test_a_batch_of_two_parts_is_no_batch_of_two_samples() -> None:
+    rows = torch.zeros(8, 3)
+    assert batch_samples(({"x": rows}, {"y": rows}), 2) == 8
+    assert batch_samples([rows, rows], 2) == 8
+
+
 class Graphs:
     """As torch_geometric's batches: what they hold lies in stores."""
 
@@ -74,3 +111,16 @@ def test_elements_of_a_batch_unlike_any_are_not_counted() -> None:
     nested.append(nested)
     for batch in (None, "text", b"bytes", 3, object(), Broken(), nested, [], {}):
         assert batch_elements(batch) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"batch_size": 4}, 4),
+        ({"batch_sampler": BatchSampler(range(12), 3, drop_last=False)}, 3),
+        ({"batch_sampler": [[0, 1], [2]]}, None),
+        ({"batch_size": None}, None),
+    ],
+)
+def test_a_batch_sampler_tells_how_many_samples_a_batch_has(given: dict[str, Any], told: int | None) -> None:
+    assert samples_told(DataLoader(TensorDataset(torch.zeros(12, 1)), **given)) == told

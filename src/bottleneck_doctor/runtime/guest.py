@@ -18,7 +18,7 @@ from .files import save_hooks
 from .found import describe, device_of, like_of
 from .knobs import batch_seen, own_settings, watch
 from .loader import iterators
-from .loader.attributes import batch_size, worker_died
+from .loader.attributes import samples_told, worker_died
 from .loader.iterators import plain_next
 from .loop.batches import batch_samples
 from .loop.ladder import Loop, look, look_at_backwards, look_at_closures
@@ -184,7 +184,7 @@ class Guest:
         return batch
 
     def _delivered(self, iterator: Any, loader: Any, batch: Any, requested: float) -> None:
-        samples = batch_samples(batch, batch_size(loader))
+        samples = batch_samples(batch, samples_told(loader))
         self._steps.batch_delivered(loader, requested, now(), samples)
         record = self._steps.records[id(loader)]
         if iterator._num_yielded <= 1:

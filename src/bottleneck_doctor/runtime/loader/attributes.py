@@ -53,6 +53,13 @@ def batch_size(loader: Any) -> Any:
     return getattr(loader, "batch_size", None)
 
 
+def samples_told(loader: Any) -> Optional[int]:
+    """How many samples its batches have, as the loader or its batch sampler says; None where neither does. A sampler of
+    the user's may make batches of other lengths."""
+    sampler = getattr(loader, "batch_sampler", None)
+    return whole(batch_size(loader)) or whole(getattr(sampler, "batch_size", None))
+
+
 def is_iterable(loader: Any) -> bool:
     return bool(loader._dataset_kind == dataloader._DatasetKind.Iterable)
 

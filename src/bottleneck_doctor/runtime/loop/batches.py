@@ -7,6 +7,8 @@ from typing import Any, Iterator, List, Optional, Sequence
 
 import torch
 
+from ..process.uses import own_attributes
+
 _MOST_PARTS = 16
 """At most this many parts of a batch are looked at: this happens for every batch, and a list may hold thousands."""
 _MOST_COUNTED = 1000
@@ -17,8 +19,9 @@ def batch_samples(batch: Any, batch_size: Optional[int] = None, depth: int = 0) 
     """Samples in a batch: the first dimension of its first tensor; 1 if there is none.
 
     If the first tensor does not have `batch_size` rows but another part of the batch does (boxes before their images,
-    time before batch), the other part counts. A list of `batch_size` tensors that don't have `batch_size` rows holds
-    one tensor for each sample (detection).
+    time before batch), the other part counts. What classes of the program hold counts as such a part only. A list of
+    `batch_size` dictionaries, or of as many tensors that don't have `batch_size` rows, holds one for each sample
+    (detection).
     """
     if isinstance(batch, torch.Tensor):
         return float(batch.shape[0]) if batch.dim() else 1.0
@@ -31,15 +34,19 @@ def batch_samples(batch: Any, batch_size: Optional[int] = None, depth: int = 0) 
             values = list(batch.values()) if callable(getattr(batch, "values", None)) else None
         elif isinstance(batch, (list, tuple)):
             values = batch
-        if depth and isinstance(batch, (list, tuple)) and len(batch) == batch_size and _one_a_sample(batch):
+        if isinstance(batch, (list, tuple)) and len(batch) == batch_size and _one_a_sample(batch, depth):
             return float(len(batch))
-        parts = (value for value in values or () if isinstance(value, (torch.Tensor, dict, list, tuple)))
+        parts = [value for value in values or () if not isinstance(value, (int, float, str, bytes))]
+        known = (part for part in parts if isinstance(part, (torch.Tensor, dict, list, tuple)))
         found = [
             batch_samples(part, batch_size, depth + 1)
-            for part in itertools.islice(parts, _MOST_PARTS if depth < 2 else 1)
+            for part in itertools.islice(known, _MOST_PARTS if depth < 2 else 1)
         ]
+        held = (each for part in parts[:_MOST_PARTS] for each in _held(part) if isinstance(each, torch.Tensor))
+        if batch_size in found or any(each.dim() and each.shape[0] == batch_size for each in held):
+            return float(batch_size or 1)
         if found:
-            return float(batch_size) if batch_size in found else found[0]
+            return found[0]
         if values and all(isinstance(value, (int, float, str, bytes)) for value in values):
             return float(len(values))
     return 1.0
@@ -63,13 +70,28 @@ def _elements(batch: Any, depth: int, parts_left: Iterator[int]) -> int:
     if parts is None:
         # Batches of graphs keep their tensors in stores.
         stores, values = getattr(batch, "stores", None), getattr(batch, "values", None)
-        parts = stores if isinstance(stores, list) else values() if callable(values) else ()
+        parts = stores if isinstance(stores, list) else values() if callable(values) else _held(batch)
     return sum(_elements(part, depth + 1, parts_left) for part, _ in zip(parts, parts_left))
 
 
-def _one_a_sample(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, torch.Tensor) for value in values) and any(
-        value.dim() == 0 or value.shape[0] != len(values) for value in values
+def _held(part: Any) -> List[Any]:
+    """What an object of the program's holds itself that may be of tensors, such as pictures and their mask."""
+    if isinstance(part, (torch.Tensor, dict, list, tuple)):
+        return []
+    return [
+        each for each in (own_attributes(part) or {}).values() if isinstance(each, (torch.Tensor, dict, list, tuple))
+    ]
+
+
+def _one_a_sample(values: Sequence[Any], depth: int) -> bool:
+    """Whether parts of a batch are one for each sample. A batch of two parts may be two tensors, or a tuple of two
+    dictionaries, whatever its size."""
+    if (depth or isinstance(values, list)) and all(isinstance(value, dict) for value in values):
+        return True
+    return (
+        bool(depth)
+        and all(isinstance(value, torch.Tensor) for value in values)
+        and any(value.dim() == 0 or value.shape[0] != len(values) for value in values)
     )
 
 

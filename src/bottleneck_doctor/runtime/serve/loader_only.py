@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from ..knobs import GuestContext, registry
-from ..loader.attributes import batch_size
+from ..loader.attributes import samples_told
 from ..loader.feed import IndexStream
 from ..loop.batches import batch_samples
 from ..process.originals import now
@@ -44,7 +44,7 @@ def loader_only(
         run.around.begin()
         began = now()
         for _ in range(grant.steps):
-            samples += batch_samples(take(), batch_size(loader))
+            samples += batch_samples(take(), samples_told(loader))
         ended = now()
         run.around.end()
         known = registry()

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import torch
 
 from ..knobs import GuestContext, Knob, Refused, keeps_batches, registry
-from ..loader.attributes import batch_size, worker_died
+from ..loader.attributes import samples_told, worker_died
 from ..loader.feed import READY_SECONDS, Feed, IndexStream
 from ..loop.batches import batch_elements, batch_samples
 from ..modes import mode_for
@@ -226,7 +226,7 @@ class FedRun(Run):
             self.feed = ReplayFeed(batch_cache, epoch if grant.epochs else None)
         else:
             self.feed = Feed(loader, grant.setting, stream, lasting=not context.made_anew)
-        self._batch_size = batch_size(getattr(self.feed, "loader", loader))
+        self._batch_size = samples_told(getattr(self.feed, "loader", loader))
         context.feed = self.feed
         self._next: Optional[Callable[[], Any]] = None
         """What gives the next batch; None until the first one of an epoch is asked for."""
