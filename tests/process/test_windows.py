@@ -827,6 +827,36 @@ for epoch in range(100000):
         assert (done.status, done.samples) == ("ok", 5 * done.steps)
 
 
+def test_pictures_that_a_class_of_the_program_s_holds_are_counted(guest: StartGuest) -> None:
+    """As those of DETR, which pads them, and has a batch sampler of its own: boxes had been counted in their place."""
+    script = guest(
+        PRELUDE
+        + """
+from torch.utils.data import BatchSampler, RandomSampler
+
+class Padded:
+    def __init__(self, tensors):
+        self.tensors, self.mask = tensors, tensors > 0
+
+def collate(rows):
+    boxes = [torch.zeros(int(number) % 5 + 6, 4) for _, number in rows]
+    return Padded(torch.stack([row for row, _ in rows])), tuple({"boxes": each} for each in boxes)
+
+rows = Rows()
+batches = BatchSampler(RandomSampler(rows), 3, drop_last=True)
+loader = DataLoader(rows, batch_sampler=batches, collate_fn=collate, num_workers=1)
+for epoch in range(100000):
+    for padded, boxes in loader:
+        train_on([padded.tensors])
+"""
+    )
+    assert script.found().samples_per_step == 3
+    for _ in range(2):
+        done = script.window({}, lead_in=2, steps=4, keeps_workers=True)
+        assert (done.status, done.samples) == ("ok", 3 * done.steps)
+        assert done.elements > 100
+
+
 def test_ragged_batches_are_counted_one_by_one(guest: StartGuest) -> None:
     script = guest(
         PRELUDE

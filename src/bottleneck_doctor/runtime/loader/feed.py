@@ -14,7 +14,7 @@ from ..knobs import shape
 from ..knobs._rebatched import Rebatched
 from ..process import parent_death
 from . import dataset_copies
-from .attributes import is_iterable, worker_died
+from .attributes import is_iterable, samples_told, worker_died
 from .handles import let_go
 from .iterators import plain_next
 from .shadow import DEFAULT_PREFETCH, draw_apart, shadow_of
@@ -101,6 +101,8 @@ class Feed:
         if self._copy is not None:
             self._shadow.__dict__["dataset"] = self._copy.copy
         shape(self._shadow, setting)
+        self.samples_told = samples_told(self._shadow)
+        """As its own batch sampler says, which an open feed has another one for."""
         self._stream = stream
         self._iterator: Any = None
         self._iterable = is_iterable(loader)

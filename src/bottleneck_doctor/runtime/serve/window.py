@@ -226,7 +226,7 @@ class FedRun(Run):
             self.feed = ReplayFeed(batch_cache, epoch if grant.epochs else None)
         else:
             self.feed = Feed(loader, grant.setting, stream, lasting=not context.made_anew)
-        self._batch_size = samples_told(getattr(self.feed, "loader", loader))
+        self._batch_size = self.feed.samples_told if isinstance(self.feed, Feed) else samples_told(loader)
         context.feed = self.feed
         self._next: Optional[Callable[[], Any]] = None
         """What gives the next batch; None until the first one of an epoch is asked for."""
