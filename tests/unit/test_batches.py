@@ -69,6 +69,8 @@ def test_what_a_class_of_the_program_s_holds_is_a_part_of_the_batch(count: int) 
         assert batch_samples(batch, count) == count
     assert batch_samples((torch.zeros(9, 4), Padded(2, 2, 2)), 3) == 9
     assert batch_samples(targets, count) == count
+    assert batch_samples(Padded(count, 7, 9), count) == count
+    assert batch_samples((Padded(count, 7, 9), targets), count + 2) == count, "the last batch of an epoch"
     boxes = sum(each["boxes"].numel() + 2 for each in targets)
     assert batch_elements((Padded(count, 7, 9), targets)) == count * 7 * 9 * 4 + boxes
 

@@ -34,7 +34,7 @@ def batch_samples(batch: Any, batch_size: Optional[int] = None, depth: int = 0) 
             values = list(batch.values()) if callable(getattr(batch, "values", None)) else None
         elif isinstance(batch, (list, tuple)):
             values = batch
-        if isinstance(batch, (list, tuple)) and len(batch) == batch_size and _one_a_sample(batch, depth):
+        if isinstance(batch, (list, tuple)) and _one_a_sample(batch, batch_size, depth):
             return float(len(batch))
         parts = [value for value in values or () if not isinstance(value, (int, float, str, bytes))]
         known = (part for part in parts if isinstance(part, (torch.Tensor, dict, list, tuple)))
@@ -42,7 +42,8 @@ def batch_samples(batch: Any, batch_size: Optional[int] = None, depth: int = 0) 
             batch_samples(part, batch_size, depth + 1)
             for part in itertools.islice(known, _MOST_PARTS if depth < 2 else 1)
         ]
-        held = (each for part in parts[:_MOST_PARTS] for each in _held(part) if isinstance(each, torch.Tensor))
+        holders = [batch] if values is None else parts[:_MOST_PARTS]
+        held = (each for part in holders for each in _held(part) if isinstance(each, torch.Tensor))
         if batch_size in found or any(each.dim() and each.shape[0] == batch_size for each in held):
             return float(batch_size or 1)
         if found:
@@ -83,16 +84,16 @@ def _held(part: Any) -> List[Any]:
     ]
 
 
-def _one_a_sample(values: Sequence[Any], depth: int) -> bool:
+def _one_a_sample(values: Sequence[Any], batch_size: Optional[int], depth: int) -> bool:
     """Whether parts of a batch are one for each sample. A batch of two parts may be two tensors, or a tuple of two
-    dictionaries, whatever its size."""
-    if (depth or isinstance(values, list)) and all(isinstance(value, dict) for value in values):
-        return True
-    return (
-        bool(depth)
-        and all(isinstance(value, torch.Tensor) for value in values)
-        and any(value.dim() == 0 or value.shape[0] != len(values) for value in values)
-    )
+    dictionaries, whatever its size; and the last one of an epoch may be shorter than others."""
+    dictionaries = all(isinstance(value, dict) for value in values)
+    if len(values) != batch_size:
+        return bool(depth) and dictionaries and 0 < len(values) < (batch_size or 0)
+    if dictionaries:
+        return bool(depth) or isinstance(values, list)
+    tensors = bool(depth) and all(isinstance(value, torch.Tensor) for value in values)
+    return tensors and any(value.dim() == 0 or value.shape[0] != len(values) for value in values)
 
 
 def tensors_of(batch: Any, depth: int = 0) -> List[torch.Tensor]:
