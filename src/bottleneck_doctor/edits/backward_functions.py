@@ -29,6 +29,7 @@ def of_step(tree: SourceTree, backward_line: int, forward_line: int | None = Non
     well, or computes something at `forward_line`. None where none does, or where the function goes on in a loop."""
     own = _with_pass(tree, backward_line)
     waiting, seen = [own] if own is not None else [], []
+    inside = None if forward_line is None else tree.innermost(forward_line)
     while waiting:
         function = waiting.pop(0)
         seen.append(function)
@@ -37,7 +38,6 @@ def of_step(tree: SourceTree, backward_line: int, forward_line: int | None = Non
             if _called(tree, call) is not function or caller is None or caller in seen:
                 continue
             some = [each for each in _below(tree, caller, beside=call) if each is not caller and _passes(tree, each)]
-            inside = None if forward_line is None else tree.innermost(forward_line)
             if len(some) > 1 or (inside is not None and tree.function(inside) is caller):
                 return Step(caller, some)
             if tree.loop(call) is None:  # What calls a loop is no step.
@@ -56,8 +56,9 @@ def needed(tree: SourceTree, step: Step, forward_line: int) -> list[list[Stateme
     if tree.function(begin) is step.caller:
         rows.append([begin])
     for function in step.functions:
-        block, start = tree.block(function.body), 0
-        for end in (number for number, each in enumerate(block) if _goes_back(tree, function, each)):
+        block, start, passes = tree.block(function.body), 0, _passes(tree, function)
+        goes_back = [any(tree.holds(each, call) for call in passes) for each in block]
+        for end in (number for number, each in enumerate(goes_back) if each):
             row = backward_passes.leads_to(tree, block[start:end], block[end])
             if not row or not _only_goes_back(tree, block[end]):
                 return None
@@ -80,10 +81,6 @@ def _passes(tree: SourceTree, function: cst.FunctionDef) -> list[cst.Call]:
     calls = [call for call in tree.nodes(cst.Call, function) if last_name(call.func) == "backward"]
     own = [call for call in calls if tree.function(call) is function and _called(tree, call) is None]
     return [] if any(tree.loop(call) is not None for call in own) else own
-
-
-def _goes_back(tree: SourceTree, function: cst.FunctionDef, statement: Statement) -> bool:
-    return any(tree.holds(statement, call) for call in _passes(tree, function))
 
 
 def _only_goes_back(tree: SourceTree, statement: Statement) -> bool:
@@ -115,7 +112,9 @@ def _below(tree: SourceTree, function: cst.FunctionDef, beside: cst.Call | None 
     calls = tree.nodes(cst.Call, function)
     if beside is not None:
         around = tree.loop(beside) or function
-        calls = [call for call in calls if tree.holds(around, call) and not _are_alternatives(tree, call, beside)]
+        calls = [
+            call for call in calls if tree.holds(around, call) and not backward_passes.is_instead(tree, call, beside)
+        ]
     while calls:
         called = _called(tree, calls.pop())
         if called is not None and all(called is not each for each in found):
@@ -126,9 +125,3 @@ def _below(tree: SourceTree, function: cst.FunctionDef, beside: cst.Call | None 
 
 def _and_below(tree: SourceTree, function: cst.FunctionDef | None) -> list[cst.FunctionDef]:
     return [] if function is None else [function, *_below(tree, function)]
-
-
-def _are_alternatives(tree: SourceTree, one: cst.Call, other: cst.Call) -> bool:
-    """Whether one is called in place of the other, in two branches of an `if`."""
-    conditions = [each for each in tree.around(one) if isinstance(each, cst.If) and tree.holds(each, other)]
-    return any(tree.holds(each.body, one) != tree.holds(each.body, other) for each in conditions)

@@ -46,18 +46,24 @@ def are_elsewhere(tree: SourceTree, block: Sequence[Statement]) -> bool:
     """Whether what a block is a part of makes backward passes outside of it in the same loop, or in the same function
     where there is none: as a critic does that the block for a generator follows. What is done instead of the block, as
     in the other branch of an `if`, is none of these."""
-    around = list(tree.around(block[0]))
+    around = tree.around(block[0])
     until = next((each for each in around if isinstance(each, (*LOOPS, *SCOPES))), tree.module)
-    instead: list[cst.CSTNode] = []
-    for each in around[: around.index(until)]:
-        if isinstance(each, cst.If):
-            instead += [branch for branch in (each.body, each.orelse) if branch is not None]
-        elif isinstance(each, cst.Try):
-            instead += each.handlers
-    own = [*block, *(each for each in instead if not tree.holds(each, block[0]))]
     passes = [call for call in tree.nodes(cst.Call, until) if last_name(call.func) == "backward"]
     here = [call for call in passes if tree.function(call) is tree.function(block[0])]
-    return not all(any(tree.holds(each, call) for each in own) for call in here)
+    others = [call for call in here if not any(tree.holds(each, call) for each in block)]
+    return not all(is_instead(tree, call, block[0]) for call in others)
+
+
+def is_instead(tree: SourceTree, node: cst.CSTNode, of: cst.CSTNode) -> bool:
+    """Whether a node is reached in place of another: it lies in a branch of an `if`, or in a handler of a `try`, that
+    holds the other elsewhere."""
+    for branch in (node, *tree.around(node)):
+        parent = next(tree.around(branch), None)
+        may_be = isinstance(parent, cst.If) and branch in (parent.body, parent.orelse)
+        may_be = may_be or isinstance(branch, cst.ExceptHandler)
+        if may_be and parent is not None and tree.holds(parent, of) and not tree.holds(branch, of):
+            return True
+    return False
 
 
 def takes_gradients(tree: SourceTree, statement: Statement) -> bool:

@@ -46,7 +46,7 @@ class Callers:
         """Modules that were called, by their ids, held weakly: what the user lets go before training begins is gone."""
         self._seen: Dict[int, Any] = {}
         self._first: Any = None
-        """The one that these are of."""
+        """The module that `forward_sites` and `own` are of."""
         self._pictures: Dict[int, bool] = {}
         """Whether what modules were given first was a tensor of four dimensions when they were seen last, by their
         ids."""
