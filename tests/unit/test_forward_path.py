@@ -307,6 +307,25 @@ def test_a_step_in_place_of_the_other_is_no_part_of_it(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("made", "both"),
+    [
+        ("        if self.backward_of_first():\n            self.backward_of_generator()\n", True),
+        (
+            "        try:\n            self.backward_of_first()\n"
+            "        except RuntimeError:\n            self.backward_of_generator()\n",
+            False,
+        ),
+    ],
+)
+def test_what_a_condition_asks_is_made_and_what_an_error_brings_is_not(tmp_path: Path, made: str, both: bool) -> None:
+    source = CYCLE.replace("        self.backward_of_generator()\n", "")
+    source = source.replace("        self.backward_of_first()  # criticised\n", made)
+    under = cycle(tmp_path, source)[1]
+    assert {CRITICISM, "self.forward()  # begins"} <= set(under)
+    assert ("weight = self.weight" in under) == both
+
+
 def test_what_goes_back_before_the_loop_is_no_part_of_its_steps(tmp_path: Path) -> None:
     source = CYCLE[: CYCLE.index("    def step(self)")] + (
         "    def train(self):\n        self.pretrain()\n        for self.real in batches:\n"

@@ -55,13 +55,16 @@ def are_elsewhere(tree: SourceTree, block: Sequence[Statement]) -> bool:
 
 
 def is_instead(tree: SourceTree, node: cst.CSTNode, of: cst.CSTNode) -> bool:
-    """Whether a node is reached in place of another: it lies in a branch of an `if`, or in a handler of a `try`, that
-    holds the other elsewhere."""
+    """Whether a node is reached in place of another: in the other branch of an `if`, or in a handler of the `try` that
+    has the other one outside of this handler."""
     for branch in (node, *tree.around(node)):
         parent = next(tree.around(branch), None)
-        may_be = isinstance(parent, cst.If) and branch in (parent.body, parent.orelse)
-        may_be = may_be or isinstance(branch, cst.ExceptHandler)
-        if may_be and parent is not None and tree.holds(parent, of) and not tree.holds(branch, of):
+        others: list[cst.CSTNode | None] = []
+        if isinstance(parent, cst.If) and branch in (parent.body, parent.orelse):
+            others = [parent.orelse if branch is parent.body else parent.body]
+        elif isinstance(branch, cst.ExceptHandler) and not tree.holds(branch, of):
+            others = [parent]
+        if any(each is not None and tree.holds(each, of) for each in others):
             return True
     return False
 
