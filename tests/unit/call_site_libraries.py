@@ -174,15 +174,26 @@ class Trainer:
 """
 
 ULTRALYTICS = """
+from types import SimpleNamespace
+
 from torch.utils.data import DataLoader
 
 
 class YOLO:
     def __init__(self, model="yolo11n.pt"):
         self.model = model
+        self.callbacks = {}
+
+    def add_callback(self, event, function):
+        self.callbacks.setdefault(event, []).append(function)
 
     def train(self, trainer=None, **given):
-        return DataLoader("train", num_workers=given.get("workers", 8), pin_memory=True)
+        args = SimpleNamespace(workers=given.get("workers", 8))
+        if given.get("device") == "cpu":
+            args.workers = 0
+        for each in self.callbacks.get("on_pretrain_routine_start", ()):
+            each(SimpleNamespace(args=args))
+        return DataLoader("train", num_workers=args.workers, pin_memory=True)
 """
 
 OMEGACONF = """

@@ -22,7 +22,7 @@ class Site:
     """One kind of call site. `setting`: what the loader is to get, and gets once `edited` files were edited and it is
     started with `started` (None: as before). With `edited` empty and `started` None the edit is refused, and `said` is
     a part of the note. `overridden`: the call says the value by then, since where it comes from is not followed.
-    `val`: what the other loader gets by then, as far as that is asked."""
+    `val`: what the other loader gets by then, as far as that is asked. `device`: where the model is."""
 
     name: str
     program: str
@@ -33,6 +33,7 @@ class Site:
     said: str = ""
     overridden: bool = False
     val: Mapping[str, object] = field(default_factory=dict)
+    device: str = "cpu"
 
 
 def one(name: str, source: str, **others: object) -> Site:
@@ -910,12 +911,25 @@ TRAINERS = [
         "the workers of YOLO",
         "=== train.py\nfrom ultralytics import YOLO\nmodel = YOLO('yolov8n.yaml')\n"
         "model.train(data='data.yaml', epochs=3)\n",
+        device="cuda:0",
+    ),
+    Site(
+        "the workers of YOLO on a CPU",
+        "=== train.py\nfrom ultralytics import YOLO\nmodel = YOLO('yolov8n.yaml')\n"
+        "model.train(data='data.yaml', epochs=3, device='cpu')\n",
+    ),
+    Site(
+        "the workers of YOLO on a CPU, which has no name",
+        "=== train.py\nfrom ultralytics import YOLO\nYOLO().train(data='data.yaml', device='cpu')\n",
+        edited=(),
+        said='and write `model.add_callback("on_pretrain_routine_start", lambda trainer: setattr(trainer.args, "work',
     ),
     Site(
         "the workers of YOLO, given by an option",
         "=== train.py\nimport argparse\nfrom ultralytics import YOLO as Detector\n"
         "parser = argparse.ArgumentParser()\nparser.add_argument('--workers', type=int, default=1)\n"
         "args = parser.parse_args()\nDetector().train(data='data.yaml', workers=args.workers)\n",
+        device="cuda:0",
     ),
     Site(
         "what YOLO has no argument for",

@@ -96,11 +96,11 @@ def has(made: Made, wanted: Mapping[str, Any]) -> bool:
     )
 
 
-def found_at(made: Made) -> Found:
+def found_at(made: Made, device: str) -> Found:
     site = messages.Site(file=made.file, line=made.line)
     own = {name: made.given[name] for name in ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory")}
     nowhere: dict[str, Any] = {"forward_site": None, "backward_site": None}
-    return replace(FOUND, device="cpu", loader_site=site, loader_takers=made.takers, **nowhere, **own)
+    return replace(FOUND, device=device, loader_site=site, loader_takers=made.takers, **nowhere, **own)
 
 
 @pytest.fixture
@@ -125,8 +125,8 @@ def test_the_loader_gets_what_it_is_to_get(site: Site, folder: Path, monkeypatch
     before = got(made, "train")
     assert not has(before, site.setting)
     setting: Setting = {name: value for name, value in site.setting.items() if isinstance(value, (bool, int, str))}
-    changes = changes_for(setting, found_at(before), shlex.split(words))
-    edited = edited_files(setting, found_at(before), shlex.split(words))
+    changes = changes_for(setting, found_at(before, site.device), shlex.split(words))
+    edited = edited_files(setting, found_at(before, site.device), shlex.split(words))
     names = {str(folder / name): name for name in files}
     assert {names[file] for file in edited} == set(site.edited)
     assert {names[change.file] for change in changes if change.diff} == set(site.edited)

@@ -26,8 +26,16 @@ from bottleneck_doctor.edits.step import Outcome, Step, Steps, at
 from bottleneck_doctor.edits.transformed_batches import transformed_batches_change
 from bottleneck_doctor.edits.tree import SourceTree, last_name
 from bottleneck_doctor.edits.trimmed_batches import trimmed_batches_change
+from bottleneck_doctor.edits.ultralytics_callback import set_callback
 from bottleneck_doctor.edits.whole_batches import whole_batches_change
-from bottleneck_doctor.knobs import KeptInputs, ListedSamples, TransformedBatches, TrimmedBatches, WholeBatches
+from bottleneck_doctor.knobs import (
+    KeptInputs,
+    ListedSamples,
+    LoaderArgument,
+    TransformedBatches,
+    TrimmedBatches,
+    WholeBatches,
+)
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 from bottleneck_doctor.wording import words
 
@@ -64,8 +72,10 @@ def of_the_loader(made: Steps, setting: Setting, found: Found, running: Running)
 
         def step(drafts: Drafts) -> Outcome:
             otherwise = Told(site.file, site.line, "Make the change where the DataLoader is built.")
-            done = set_arguments(drafts, site.file, site.line, keywords, without, running)
-            return Outcome(done or [otherwise])
+            called = _called_back(drafts, site, setting, found, running)
+            wanted = {name: value for name, value in keywords.items() if name not in called}
+            done = set_arguments(drafts, site.file, site.line, wanted, without, running) if wanted else []
+            return Outcome([*called.values(), *done] or [otherwise])
 
         made.steps.append(step)
     if whole is not None:
@@ -101,6 +111,17 @@ def of_the_loader(made: Steps, setting: Setting, found: Found, running: Running)
             return kept_inputs_change(text, line, held)
 
         made.steps.append(_where_made(site, keeping, otherwise, running))
+
+
+def _called_back(drafts: Drafts, site: Site, setting: Setting, found: Found, running: Running) -> dict[str, Told]:
+    """What callbacks of Ultralytics' trainer do, where that makes the loader, by the names of the arguments that they
+    set."""
+    told: dict[str, Told] = {}
+    for each in knobs.knobs_of(setting):
+        callback = each.of_ultralytics(setting[each.name], found) if isinstance(each.edit, LoaderArgument) else None
+        done = None if callback is None else set_callback(drafts, site, callback, running)
+        told |= {} if done is None else {each.name: done}
+    return told
 
 
 def _where_made(site: Site, change: Callable[[str, int], ChangeText | None], otherwise: str, running: Running) -> Step:

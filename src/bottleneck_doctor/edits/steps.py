@@ -30,6 +30,7 @@ from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.step import Outcome, Step, Steps, at, files, first_of, noting, sites
 from bottleneck_doctor.edits.switch import set_switches, switches_change
 from bottleneck_doctor.edits.trainer_arguments import set_trainer_arguments
+from bottleneck_doctor.edits.ultralytics_callback import set_callback
 from bottleneck_doctor.edits.uncompiled import uncompiled_change
 from bottleneck_doctor.knobs import (
     Argument,
@@ -37,6 +38,7 @@ from bottleneck_doctor.knobs import (
     AutocastBlock,
     BeforeLoop,
     Call,
+    Callback,
     CopiedAhead,
     GivenArgument,
     GroupedRows,
@@ -98,6 +100,9 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
         arguments = each.of_trainer(value, found)
         if arguments:
             made.steps[before:] = [_in_trainer(arguments, step, found, running) for step in made.steps[before:]]
+        callback = each.of_ultralytics(value, found)
+        if callback is not None:
+            made.steps[before:] = [_called_back(callback, step, found, running) for step in made.steps[before:]]
         if each.options:
             made.steps[before:] = [_naming(each.options, step, running) for step in made.steps[before:]]
     switches: dict[Switch, SettingValue] = {}
@@ -118,7 +123,12 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
     for each in knobs.knobs_of(setting):
         if isinstance(each.edit, Call):
             code, library = each.edit.text.format(value=setting[each.name]), each.edit.overruled_by(found)
-            made.steps += _called(code, found, running) if library is None else _called_after(code, library, found)
+            if library is None:
+                made.steps += _called(code, found, running)
+                continue
+            callback = each.of_ultralytics(setting[each.name], found)
+            for step in _called_after(code, library, found):
+                made.steps.append(step if callback is None else _called_back(callback, step, found, running))
     return made
 
 
@@ -128,6 +138,17 @@ def _in_trainer(arguments: Mapping[str, object], otherwise: Step, found: Found, 
     def step(drafts: Drafts) -> Outcome:
         told = _told_in_trainer(drafts, arguments, found, running)
         return otherwise(drafts) if told is None else Outcome(told)
+
+    return step
+
+
+def _called_back(callback: Callback, otherwise: Step, found: Found, running: Running) -> Step:
+    """The step that has a callback of Ultralytics' trainer do it, where that trains; another step where it does not."""
+
+    def step(drafts: Drafts) -> Outcome:
+        site = found.forward_site
+        told = None if site is None else set_callback(drafts, site, callback, running)
+        return otherwise(drafts) if told is None else Outcome([told])
 
     return step
 

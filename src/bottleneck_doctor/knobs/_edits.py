@@ -199,6 +199,15 @@ class OwnFunction:
 
 
 @dataclass(frozen=True)
+class Callback:
+    """What a callback of Ultralytics' trainer does: at `event`, one of the trainer's own names, it calls `code`, in
+    which the trainer is called `trainer`."""
+
+    event: str
+    code: str
+
+
+@dataclass(frozen=True)
 class AutocastBlock:
     """The forward pass and the loss under `with torch.autocast(...)`; the value names the type."""
 

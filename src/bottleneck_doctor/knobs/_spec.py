@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bottleneck_doctor.documents.report import Preparation, SettingValue
-from bottleneck_doctor.knobs._edits import Edit, Made
+from bottleneck_doctor.knobs._edits import Callback, Edit, Made
 from bottleneck_doctor.runtime.wire.messages import Found, Site, Taker
 
 Layer = Literal["loader", "process", "session"]
@@ -36,6 +36,10 @@ def _unseen(found: Found) -> SettingValue | None:
 
 def _no_argument(value: SettingValue, found: Found) -> Mapping[str, object]:
     return {}
+
+
+def _no_callback(value: SettingValue, found: Found) -> Callback | None:
+    return None
 
 
 def _nothing_first(found: Found) -> Preparation | None:
@@ -83,6 +87,8 @@ class KnobSpec:
     """The user's own value, to be told as a part of the training as written; None where there is nothing to tell."""
     of_trainer: Callable[[SettingValue, Found], Mapping[str, object]] = _no_argument
     """Arguments of transformers' `TrainingArguments` that do the same as a value does, by their names."""
+    of_ultralytics: Callable[[SettingValue, Found], Callback | None] = _no_callback
+    """The callback of Ultralytics' trainer that does the same as a value does; None where none does, or is needed."""
     loads: Callable[[Loading, SettingValue], Loading] = _as_before
     """What a value makes of how batches are made."""
     shares_cores: bool = False

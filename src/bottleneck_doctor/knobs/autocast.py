@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bottleneck_doctor.documents.report import SettingValue
-from bottleneck_doctor.knobs._edits import AutocastBlock
+from bottleneck_doctor.knobs._edits import AutocastBlock, Callback
 from bottleneck_doctor.knobs._spec import KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
@@ -22,6 +22,14 @@ def _of_trainer(value: SettingValue, found: Found) -> Mapping[str, object]:
         return {"fp16": True}
     # It refuses bfloat16 on a CPU, unless it was told to train there.
     return {"bf16": True, "use_cpu": True} if found.device.startswith("cpu") else {"bf16": True}
+
+
+def _of_ultralytics(value: SettingValue, found: Found) -> Callback | None:
+    # On a GPU, its own `amp=` does that.
+    if not found.device.startswith("cpu"):
+        return None
+    forward = f"{AutocastBlock().code(value, found.device)}(trainer.model.forward)"
+    return Callback("on_train_start", f'setattr(trainer.model, "forward", {forward})')
 
 
 def is_slow(found: Found) -> bool:
@@ -49,4 +57,5 @@ KNOB = KnobSpec(
     shrinks=True,
     own=_own,
     of_trainer=_of_trainer,
+    of_ultralytics=_of_ultralytics,
 )

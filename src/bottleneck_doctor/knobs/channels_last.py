@@ -3,7 +3,7 @@ layout. A model that flattens by `view` refuses it: a process that ends there en
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._edits import MemoryFormat
+from bottleneck_doctor.knobs._edits import Callback, MemoryFormat
 from bottleneck_doctor.knobs._spec import KnobSpec
 
 NAME = "channels_last"
@@ -12,6 +12,9 @@ KNOB = KnobSpec(
     layer="process",
     edit=MemoryFormat("channels_last"),
     options=("channels-last", "memory-format"),
+    of_ultralytics=lambda value, found: Callback(
+        "on_train_start", "trainer.model.to(memory_format=torch.channels_last)"
+    ),
     needs_settling=True,
     may_crash=True,
 )

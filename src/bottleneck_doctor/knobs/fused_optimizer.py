@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._edits import Argument
+from bottleneck_doctor.knobs._edits import Argument, Callback
 from bottleneck_doctor.knobs._spec import KnobSpec, told_made
 
 NAME = "fused_optimizer"
@@ -17,5 +17,8 @@ KNOB = KnobSpec(
         given=(("fused", True),),
         without={"foreach": None},
         made=told_made(NAME),
+    ),
+    of_ultralytics=lambda value, found: Callback(
+        "on_train_start", "[group.update(fused=True) for group in trainer.optimizer.param_groups]"
     ),
 )

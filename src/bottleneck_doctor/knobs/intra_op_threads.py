@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.documents.report import Setting
-from bottleneck_doctor.knobs._edits import Call
+from bottleneck_doctor.documents.report import Setting, SettingValue
+from bottleneck_doctor.knobs._edits import Call, Callback
 from bottleneck_doctor.knobs._spec import KnobSpec, place_told, set_by_a_library
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 NAME = "intra_op_threads"
+CALL = Call("torch.set_num_threads({value})", overruled_by=set_by_a_library(NAME))
+
+
+def _of_ultralytics(value: SettingValue, found: Found) -> Callback | None:
+    # It sets the number itself, before training begins.
+    return None if CALL.overruled_by(found) is None else Callback("on_train_start", CALL.text.format(value=value))
+
+
 KNOB = KnobSpec(
     name=NAME,
     layer="process",
-    edit=Call("torch.set_num_threads({value})", overruled_by=set_by_a_library(NAME)),
+    edit=CALL,
+    of_ultralytics=_of_ultralytics,
     shares_cores=True,
 )
 

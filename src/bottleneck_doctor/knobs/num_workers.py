@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bottleneck_doctor.documents.report import Setting, SettingValue
-from bottleneck_doctor.knobs._edits import LoaderArgument
+from bottleneck_doctor.knobs._edits import Callback, LoaderArgument
 from bottleneck_doctor.knobs._spec import KnobSpec, Loading
 from bottleneck_doctor.runtime.wire.messages import Found
 
@@ -41,6 +41,13 @@ def _own(found: Found) -> int | None:
     return found.num_workers if found.has_loader else None
 
 
+def _of_ultralytics(value: SettingValue, found: Found) -> Callback | None:
+    # On a CPU, it takes no workers, whatever its `workers=` says.
+    if value == 0 or not found.device.startswith("cpu"):
+        return None
+    return Callback("on_pretrain_routine_start", f'setattr(trainer.args, "workers", {value})')
+
+
 def _loads(loading: Loading, value: SettingValue) -> Loading:
     return replace(loading, workers=int(value))
 
@@ -51,6 +58,7 @@ KNOB = KnobSpec(
     edit=LoaderArgument(10, _without, _given),
     only_loads=True,
     own=_own,
+    of_ultralytics=_of_ultralytics,
     loads=_loads,
     shares_cores=True,
 )
