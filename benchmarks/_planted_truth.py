@@ -105,7 +105,7 @@ def _on_disk(name: str, **known: Any) -> Planted:
 def _computes(name: str, *never: str, **known: Any) -> Planted:
     """A program that only computes, and looks as if something else were the matter."""
     never = (*never, *WAITS, "python-bound", "padding", "double-precision", "recompiles", "training-data-evaluated")
-    never = (*never, "evaluation-waits")
+    never = (*never, "evaluation-waits", "unused-cores")
     return Planted(name=name, expected=("compute-bound",), never=never, place=False, **known)
 
 
@@ -224,6 +224,7 @@ SUITE = (
     Planted(name="rare_slow_sample", expected=("step-jitter",), never=FILES, place=False),
     # The step.
     Planted(name="conv_compute", expected=("compute-bound",), never=(*WAITS, *STEPS), place=False),
+    Planted(name="one_thread", expected=("unused-cores",), never=(*WAITS, *STEPS), fix=("threads",)),
     Planted(name="averaged_weights", expected=("averaged-weights", "work-between-steps"), never=WAITS),
     Planted(
         name="double_arrays",

@@ -32,6 +32,7 @@ from tests.unit.diagnosable import (
     attention_operators,
     compiled_again,
     curve,
+    faster,
     finding,
     flushed,
     healthy,
@@ -255,6 +256,14 @@ PAIRS: dict[str, Pair] = {
         lambda amount, _: healthy(found=replace(FOUND, threads=round(amount))),
         (8, 128),
         (1, 4),
+    ),
+    "unused-cores": Pair(
+        "how many times as fast four threads are as one",
+        lambda amount, _: replace(
+            healthy(found=replace(FOUND, threads=1)), fixes=[faster("threads", {"intra_op_threads": 4}, amount)]
+        ),
+        (1.15, 4.0),
+        (0.4, 1.05),
     ),
     "too-few-workers": Pair(
         "the speed with more workers",

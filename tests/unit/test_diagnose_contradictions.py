@@ -61,6 +61,7 @@ CONTRADICTIONS = {
         ("launch-bound", "python-bound"),
         ("launch-bound", "tensor-cores-idle"),
         ("compute-bound", "oversubscribed-threads"),
+        ("compute-bound", "unused-cores"),
         ("compute-bound", "memory-data-needs-no-workers"),
         ("compute-bound", "too-many-workers"),
         ("too-many-workers", "memory-data-needs-no-workers"),

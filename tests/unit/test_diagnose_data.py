@@ -383,6 +383,41 @@ def test_threads_that_wait_because_other_programs_have_the_cores(
         assert finding("oversubscribed-threads", replace(evidence, fixes=[both])) is None
 
 
+@pytest.mark.parametrize(
+    ("threads", "count", "said"),
+    [
+        (1, 4, True),
+        (4, 8, False),  # All cores are in use.
+        (2, 1, False),  # Fewer threads are faster.
+    ],
+)
+def test_cores_are_missed_only_where_more_threads_are_faster(threads: int, count: int, said: bool) -> None:
+    more = faster("threads", {"intra_op_threads": count}, 1.5)
+    evidence = replace(healthy(found=replace(FOUND, threads=threads)), fixes=[more])
+    made = finding("unused-cores", evidence)
+    assert (made is not None) is said
+    if made is not None:
+        assert diagnose(evidence).findings[0].id == "unused-cores"
+        assert made.site is None
+        # More parts of a setting may have been what helped.
+        both = replace(more, setting={"intra_op_threads": count, "num_workers": 2})
+        assert finding("unused-cores", replace(evidence, fixes=[both])) is None
+
+
+def test_whoever_set_so_few_threads_is_named() -> None:
+    fixes = [faster("threads", {"intra_op_threads": 4}, 1.5)]
+    own = {"intra_op_threads": {"written": {"file": "/home/ada/train.py", "line": 7}}}
+    made = finding("unused-cores", replace(healthy(found=replace(FOUND, threads=1, facts=own)), fixes=fixes))
+    assert made is not None
+    assert made.site == Site(file="/home/ada/train.py", line=7)
+    assert "torch computes with 1 thread (train.py, line 7) on 4 usable cores." in made.sentence
+    library = {"intra_op_threads": {"set_by": {"file": "/x/site-packages/trains/engine.py", "line": 40}}}
+    made = finding("unused-cores", replace(healthy(found=replace(FOUND, threads=1, facts=library)), fixes=fixes))
+    assert made is not None
+    assert made.site is None
+    assert "on 4 usable cores, as a library sets it (engine.py, line 40)." in made.sentence
+
+
 @pytest.mark.parametrize(("loading", "said"), [(0, True), (2, False)])
 def test_threads_that_wait_because_processes_of_the_same_program_have_the_cores(loading: int, said: bool) -> None:
     """Hogwild: each of two processes trains with two threads on two cores. Workers that load are none of these."""

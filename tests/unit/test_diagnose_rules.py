@@ -43,6 +43,7 @@ from tests.unit.diagnosable import (
     attention_operators,
     compiled_again,
     curve,
+    faster,
     finding,
     flushed,
     healthy,
@@ -223,6 +224,16 @@ CASES: dict[str, Case] = {
         silent=healthy(WAITING, loop=in_workers(), utilization=use(workers={**STORM, "involuntary_switches": 50.0})),
         weight=0.6 * (1 - 4 / 32) * 5.25 / 5.75,
         words=("2 workers compute with 16 threads each on 4 usable cores", "2000 times a second"),
+    ),
+    "unused-cores": Case(
+        fires=replace(
+            healthy(found=replace(FOUND, threads=1)), fixes=[faster("threads", {"intra_op_threads": 4}, 1.6)]
+        ),
+        silent=replace(
+            healthy(found=replace(FOUND, threads=1)), fixes=[faster("threads", {"intra_op_threads": 4}, 1.08)]
+        ),
+        weight=1 - 1 / 1.6,
+        words=("torch computes with 1 thread on 4 usable cores.", "Computing is"),
     ),
     "too-few-workers": Case(
         fires=healthy(WAITING, loop=in_workers(1), workers=curve(1, w4=2.0)),

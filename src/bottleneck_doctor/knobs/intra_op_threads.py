@@ -30,6 +30,11 @@ def alone(setting: Setting) -> int | None:
     return int(setting[NAME]) if setting.keys() == {NAME} else None
 
 
+def set_by(found: Found) -> Site | None:
+    """The line of a library that set the number last; None where none did."""
+    return CALL.overruled_by(found)
+
+
 def set_at(found: Found) -> Site | None:
     """The user's line that set the number last; None where none of theirs did."""
     return place_told(found, NAME, "written")
