@@ -196,6 +196,24 @@ class YOLO:
         return DataLoader("train", num_workers=args.workers, pin_memory=True)
 """
 
+MMENGINE = """
+from torch.utils.data import DataLoader
+
+
+class Runner:
+    def __init__(self, model, work_dir, train_dataloader=None, val_dataloader=None):
+        self.train_dataloader = train_dataloader
+        self.val_dataloader = val_dataloader
+
+    @classmethod
+    def from_cfg(cls, cfg):
+        return cls(**cfg)
+
+    def train(self):
+        made = dict(self.train_dataloader)
+        return DataLoader(made.pop("dataset"), **made)
+"""
+
 OMEGACONF = """
 import yaml
 
@@ -295,6 +313,8 @@ LIBRARIES = {
     "transformers.py": TRANSFORMERS,
     "omegaconf.py": OMEGACONF,
     "ultralytics/__init__.py": ULTRALYTICS,
+    "mmengine/__init__.py": "",
+    "mmengine/runner.py": MMENGINE,
     "hydra.py": HYDRA,
     "typer.py": BY_SIGNATURE,
     "fire.py": BY_SIGNATURE,

@@ -940,6 +940,30 @@ TRAINERS = [
         said="Ultralytics has no argument that sets in_order=False",
     ),
     Site(
+        "the dict of mmengine's Runner",
+        "=== train.py\nfrom mmengine.runner import Runner\ndef main():\n"
+        "    trains = dict(batch_size=32, dataset='train')\n"
+        "    runner = Runner(model='m', work_dir='out', train_dataloader=trains, val_dataloader=dict(dataset='val'))\n"
+        "    runner.train()\nmain()\n",
+        setting=KEPT,
+    ),
+    Site(
+        "what mmengine's Runner takes from elsewhere",
+        "=== train.py\nfrom mmengine.runner import Runner\nimport make\n"
+        "Runner(model='m', work_dir='out', train_dataloader=make.told()).train()\n"
+        "=== make.py\ndef told():\n    return {'dataset': 'train', 'num_workers': 2}\n",
+        edited=(),
+        said="Set num_workers=4 in the train_dataloader of mmengine's Runner",
+    ),
+    Site(
+        "a config of mmengine",
+        "=== train.py\nfrom mmengine.runner import Runner\nfrom config import cfg\n"
+        "if 'type' in cfg:\n    runner = None\nelse:\n    runner = Runner.from_cfg(cfg)\nrunner.train()\n"
+        "=== config.py\ncfg = dict(model='m', work_dir='out', train_dataloader=dict(dataset='train', num_workers=2))\n",
+        edited=(),
+        said="Set num_workers=4 in the train_dataloader of the config, or by `--cfg-options`",
+    ),
+    Site(
         "training arguments of its own",
         "=== train.py\nfrom dataclasses import dataclass\n"
         "from transformers import HfArgumentParser, Trainer, TrainingArguments\n@dataclass\n"

@@ -301,15 +301,40 @@ def _wrapped(at: Expression, call: cst.Call, follower: Follower) -> Iterator[tup
                 yield code(each.value), _plain(made, made.node)
 
 
-def _trained(at: Expression, call: cst.Call, follower: Follower) -> Target | None:
+def _trained(at: Expression, call: cst.Call, follower: Follower) -> Target | Unclear | None:
     """Of transformers' `trainer.train()`: the `TrainingArguments(...)` of its trainer, or what stands for them. Of
-    `YOLO(...).train(...)`: that call."""
+    `YOLO(...).train(...)`: that call. Of mmengine's `runner.train()`: what tells its Runner of the loader."""
     trainer = _trainer(at, call, follower)
-    if trainer is None:
-        return None
+    if trainer is None or last_name(trainer[0].func) == "from_cfg":
+        return _of_a_config(at, call, follower)
+    if last_name(call.func) == "train" and dotted(trainer[0].func) == "Runner" and _is_imported(trainer[1], "mmengine"):
+        return _of_its_runner(*trainer, follower)
     if last_name(call.func) == "train" and _is_imported(trainer[1], "ultralytics"):
         return Target(at, call, own=ULTRALYTICS)
     return None if _trainers_class(*trainer, follower) is None else _of_its_arguments(at, call, *trainer, follower)
+
+
+def _of_its_runner(made: cst.Call, there: Expression, follower: Follower) -> Target | Unclear:
+    """The `dict(...)` that tells mmengine's `Runner(...)` of the loader that trains."""
+    given = next((each.value for each in made.args if each.keyword and each.keyword.value == "train_dataloader"), None)
+    told = [] if given is None else follower.assigned(there.at(given)) or [there.at(given)]
+    made_of = told[0].node if len(told) == 1 else None
+    if isinstance(made_of, cst.Call) and dotted(made_of.func) == "dict":
+        return Target(told[0], made_of)
+    return Unclear(there.path, there.line, "Set {wanted} in the train_dataloader of mmengine's Runner.")
+
+
+def _of_a_config(at: Expression, call: cst.Call, follower: Follower) -> Unclear | None:
+    """What to do where mmengine makes its Runner of a config."""
+    used = call.func.value if isinstance(call.func, cst.Attribute) and last_name(call.func) == "train" else None
+    made = [] if used is None else follower.assigned(at.at(used))
+    if not any(
+        isinstance(each.node, cst.Call) and last_name(each.node.func) == "from_cfg" and _is_imported(each, "mmengine")
+        for each in made
+    ):
+        return None
+    how = "Set {wanted} in the train_dataloader of the config, or by `--cfg-options` where the script takes them."
+    return Unclear(at.path, at.line, how)
 
 
 def _of_its_arguments(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import multiprocessing
 from typing import Any, Dict, Optional
 
@@ -29,6 +30,8 @@ def shadow_of(loader: Any, setting: Dict[str, Any], *, lasting: bool = True) -> 
     if method is not None:
         values[_CONTEXT] = multiprocessing.get_context(method)
     values["_iterator"] = None
+    if "num_workers" in setting and "worker_init_fn" in values:
+        values["worker_init_fn"] = _told_the_number(values["worker_init_fn"], values["num_workers"])
     if values["num_workers"] == 0:
         values["prefetch_factor"] = None
         values["persistent_workers"] = False
@@ -39,6 +42,14 @@ def shadow_of(loader: Any, setting: Dict[str, Any], *, lasting: bool = True) -> 
     if not lasting:
         values["persistent_workers"] = False
     return shadow
+
+
+def _told_the_number(start: Any, workers: int) -> Any:
+    """What workers start with, where it was told how many there are, as libraries do that draw their seeds: told again.
+    mmengine tells it None where the user asks for no workers, and with that, each worker would fail."""
+    if not isinstance(start, functools.partial) or "num_workers" not in start.keywords:
+        return start
+    return functools.partial(start, num_workers=workers)
 
 
 _answer: Dict[type, type] = {}
