@@ -35,7 +35,10 @@ def judge(evidence: Evidence) -> Statement | None:
         figures={"threads": float(threads), "usable_cpus": float(cores), "computing_share": computing},
         weight=weight * evidence.in_steps,
         measured=False,
-        clause=f"computes with {words.count_text(threads, 'thread')} on {words.count_text(cores, 'core')}",
+        clause=(
+            f"computes {words.share_text(computing)} of the time, with {words.count_text(threads, 'thread')} on "
+            f"{words.count_text(cores, 'core')}"
+        ),
         site=site,
     )
 
