@@ -348,6 +348,50 @@ def test_steps_that_take_as_long_as_they_have_calls_are_counted_by_these(guest: 
     assert cast.samples >= 15
 
 
+OF_ALL_SIZES = (
+    PRELUDE
+    + """
+import pickle, random
+
+class Carrying(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+
+    def forward(self, rows, state):
+        return self.inner(rows) + state, state
+
+model = Carrying()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+luck, state = random.Random(0), torch.zeros(4)
+while True:
+    size = luck.choice([2, 5])
+    rows = torch.ones(size, 4)
+    optimizer.zero_grad()
+    model(rows, state=state)[0].mean().backward()
+    optimizer.step()
+    with torch.no_grad():
+        model(rows, state)
+    time.sleep(0.01)
+    note("sizes", size)
+    assert pickle.loads(pickle.dumps(model)) is not model
+"""
+)
+
+
+@pytest.mark.sleeping
+def test_what_the_model_is_given_is_measured_where_no_loader_knows_a_batch(guest: StartGuest) -> None:
+    script = guest(OF_ALL_SIZES)
+    found = script.found()
+    assert (found.has_loader, found.by_calls) == (False, False)
+    done = script.window(lead_in=2, steps=6)
+    assert (done.status, done.steps, done.samples) == ("ok", 6, 6.0)
+    # A batch has 8 or 20 elements, and its state, and what is called without gradients, are none of it.
+    assert done.elements in {8 * few + 20 * (6 - few) for few in range(7)}
+    many = script.window(lead_in=2, steps=300)
+    assert (many.status, many.elements) == ("ok", 0), "steps that are so short have no time for it"
+
+
 EVALUATED_FIRST = (
     PRELUDE
     + """

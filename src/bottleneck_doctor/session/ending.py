@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from bottleneck_doctor.runtime.wire import messages
+from bottleneck_doctor.runtime.wire.error_text import naming_line
 from bottleneck_doctor.session.failure import Stack, signal_name
 from bottleneck_doctor.session.ranks import Apart
 from bottleneck_doctor.session.session import Exited
@@ -104,9 +105,10 @@ def ended(event: Any) -> SessionOver:
 
 
 def last_words(event: Exited) -> str:
-    """Why a process ended, in one line: its signal, the last line that it wrote, or its exit code."""
+    """Why a process ended, in one line: its signal, the error that it wrote, its last line, or its exit code."""
     name = signal_name(event.code)
     if name:
         return f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
     lines = [line.strip() for line in event.tail.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else f"exit code {event.code}"
+    said = naming_line(event.tail) or (lines[-1] if lines else "")
+    return said[:300] or f"exit code {event.code}"

@@ -1,7 +1,7 @@
 """Why a probe failed, and what helps: the setting, the end of the output, the signal and where it hung go in.
 
-A rule recognises one kind of failure by its signs, and says what is known to help. If none applies, the last line of
-the process's output is the reason. Pure; `autopsy` asks the machine.
+A rule recognises one kind of failure by its signs, and says what is known to help. If none applies, the error that the
+process wrote is the reason, or else the last line of its output. Pure; `autopsy` asks the machine.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.knobs import num_workers
+from bottleneck_doctor.runtime.wire.error_text import naming_line
 from bottleneck_doctor.wording.words import site_text
 
 MEBIBYTE = 1 << 20
@@ -88,10 +89,10 @@ class Failure:
         return num_workers.under(self.setting, self.own_workers)
 
     @property
-    def last_line(self) -> str:
-        """The last line of its words, in which an exception gives its type and message."""
+    def error(self) -> str:
+        """The line of its words in which an exception gives its type and message; the last one where there is none."""
         lines = [line.strip() for line in self.words.splitlines() if line.strip()]
-        return lines[-1][:300] if lines else ""
+        return (naming_line(self.words) or (lines[-1] if lines else ""))[:300]
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def cause(failure: Failure) -> Cause:
         known = rule(failure)
         if known is not None:
             return known
-    words = failure.last_line or "no reason given"
+    words = failure.error or "no reason given"
     if failure.open_handle and num_workers.asked(failure.setting) and failure.workers:
         words = (
             f"{words.rstrip('.')}; the dataset holds {failure.open_handle}, whose position forked workers share: open "

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Callable, Optional
 
 from ..knobs import GuestContext
-from ..loop.root_calls import RootCalls
+from ..loop.root_calls import RootCalls, RootInputs
 from ..process.originals import now
 from ..wire.messages import Grant
 from .window import Run
 
+MOST_MEASURED = 200
+"""Steps of a window that has more are short, so measuring what the model is given would cost a part of each; and with
+so many, windows have batches of one size on average."""
+
 
 class BareRun(Run):
     """A window in a loop without a loader: steps are counted at the optimizer, or at backward passes. `calls`: counts
-    the calls of the model, where they are what samples are elsewhere."""
+    the calls of the model, where they are what samples are elsewhere. `inputs`: counts what it is given."""
 
     def __init__(
         self,
@@ -21,10 +25,13 @@ class BareRun(Run):
         context: GuestContext,
         synchronise: Callable[[], None],
         calls: Optional[RootCalls] = None,
+        inputs: Optional[RootInputs] = None,
     ) -> None:
         super().__init__(grant, context, synchronise)
         self._calls = calls
         self._called = 0
+        self._inputs = inputs if grant.all_steps <= MOST_MEASURED else None
+        self._given = 0
         self._lead_left = self.grant.skipped + self.grant.lead_in
         self._timing = False
         self._began = 0.0
@@ -34,12 +41,14 @@ class BareRun(Run):
 
     def apply(self) -> None:
         super().apply()
-        if self._calls is not None:
-            self._calls.begin()
+        for counts in (self._calls, self._inputs):
+            if counts is not None:
+                counts.begin()
 
     def revert(self) -> None:
-        if self._calls is not None:
-            self._calls.end()
+        for counts in (self._calls, self._inputs):
+            if counts is not None:
+                counts.end()
         super().revert()
 
     def step_ended(self) -> bool:
@@ -56,11 +65,13 @@ class BareRun(Run):
                 self.around.begin()
                 self.mode.resume()
                 self._called = 0 if self._calls is None else self._calls.number
+                self._given = 0 if self._inputs is None else self._inputs.number
                 self._began = self.clock()
                 self.lead_in_seconds = self._began - self.started
             return self.grant.together and self._left <= 0
         self.steps += 1
         self.samples = float(self.steps) if self._calls is None else float(self._calls.number - self._called)
+        self.elements = 0 if self._inputs is None else self._inputs.number - self._given
         late = self.late(now() - self._began - self._away)
         if self._left > 0 if self.grant.together else self.steps < self.grant.steps and not late:
             return False

@@ -9,7 +9,7 @@ from typing import Optional
 from ..knobs import GuestContext, needs_loader
 from ..loop.evaluation_mode import EvaluationMode
 from ..loop.ladder import Loop
-from ..loop.root_calls import RootCalls
+from ..loop.root_calls import RootCalls, RootInputs, measurable
 from ..loop.steps import Steps
 from ..process.originals import now
 from ..wire.liveness import Liveness
@@ -35,6 +35,8 @@ class BareServer:
         self._paused_at: Optional[float] = None
         """When the model was put into evaluation mode; None while it trains."""
         self._calls = RootCalls(steps.roots) if loop.by_calls else None
+        # Where calls are what samples are elsewhere, each is given as much.
+        self._inputs = RootInputs(steps.roots) if not loop.by_calls and measurable(steps.roots) else None
         self._evaluation = EvaluationMode(steps, self._evaluation_begins, self._evaluation_ended, self._evaluates)
         if loop.rung == "closure":
             closures = steps.closures
@@ -66,7 +68,7 @@ class BareServer:
             try:
                 if grant.mode == "loader_only" or grant.epochs or needs_loader(grant.setting):
                     raise WindowFailed("this loop takes no batches from a DataLoader")
-                run = BareRun(grant, self._context, self._synchronise, self._calls)
+                run = BareRun(grant, self._context, self._synchronise, self._calls, self._inputs)
                 try:
                     run.apply()
                 except WindowFailed:
@@ -78,7 +80,7 @@ class BareServer:
                     # The other ranks may run it, so its steps are run here too.
                     self._failure = str(failure)
                     rest = replace(grant, setting={}, mode="timed", options={})
-                    self._run = BareRun(rest, self._context, self._synchronise, self._calls)
+                    self._run = BareRun(rest, self._context, self._synchronise, self._calls, self._inputs)
                     continue
                 report = WindowDone(window=grant.window, status="failed", reason=str(failure), position=self._position)
 

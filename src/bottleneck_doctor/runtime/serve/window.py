@@ -18,6 +18,7 @@ from ..modes import mode_for
 from ..process import held_memory
 from ..process.originals import now
 from ..process.surroundings import Surroundings
+from ..wire.error_text import naming_line
 from ..wire.messages import Grant, WindowDone
 from .batch_cache import BatchCache, ReplayFeed
 
@@ -296,8 +297,8 @@ class FedRun(Run):
 
 
 def reason(error: BaseException) -> str:
-    """An exception in one line, as Python would print its last."""
-    text = str(error).strip().splitlines()
-    name, last = type(error).__name__, text[-1].strip() if text else ""
-    # An error in a worker comes with the worker's traceback, whose last line names the error.
-    return (last if last == name or last.startswith(f"{name}:") else f"{name}: {last}".rstrip(": "))[:2000]
+    """An exception in one line, as Python would print its first."""
+    text = str(error).strip()
+    # An error in a worker comes with the worker's traceback, behind which a line names the error.
+    name, line = type(error).__name__, naming_line(text) or text.partition("\n")[0].strip()
+    return (line if line == name or line.startswith(f"{name}:") else f"{name}: {line}".rstrip(": "))[:2000]
