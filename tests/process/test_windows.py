@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import torch
 from tests.process.conftest import StartGuest
 from tests.process.driver import LOOP, PRELUDE, Guest, Setting, notes, run_plain
 from tests.quiet import lasting
@@ -307,6 +308,46 @@ def test_autocast_computes_in_its_type_and_learns_the_same(guest: StartGuest, tm
     for (_, _, gradient, _), (_, _, expected, _) in zip(steps, plain_steps, strict=True):
         assert gradient == pytest.approx(expected, rel=0.05, abs=1e-4)
     assert weights == pytest.approx(plain_weights, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [
+        ("LSTM", "self.inner(x)"),
+        pytest.param("GRU", "self.inner(x)", marks=pytest.mark.slow(together=True)),
+        ("LSTM", "self.inner.forward(x)"),  # Past all hooks: nobody sees it.
+    ],
+)
+def test_autocast_of_recurrent_layers_is_seen(name: str, called: str, guest: StartGuest) -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        # Not every kind has kernels of the type on a CPU, in every release.
+        works = getattr(torch.nn, name)(4, 4)(torch.ones(3, 4))[0].dtype is torch.bfloat16
+    effect = {} if "forward" in called else {"autocast": works}
+    script = guest(
+        f"""
+import torch
+from torch.utils.data import DataLoader
+
+class Reader(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.{name}(4, 4)
+
+    def forward(self, x):
+        return {called}[0].float().square().mean()
+
+model = Reader()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while True:
+    for batch in DataLoader(list(torch.ones(64, 3, 4)), batch_size=4):
+        optimizer.zero_grad()
+        model(batch).backward()
+        optimizer.step()
+"""
+    )
+    script.found()
+    done = script.window({"autocast": "bfloat16"}, lead_in=2, steps=4)
+    assert (done.status, done.effect) == ("no_effect" if False in effect.values() else "ok", effect)
 
 
 def test_autocast_that_the_model_switches_off_is_told_to_have_no_effect(guest: StartGuest) -> None:

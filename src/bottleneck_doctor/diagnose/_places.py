@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.documents.report import CallNode, LineCost, LineListing, Site
+from bottleneck_doctor.knobs import intra_op_threads
 from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.system.paths import same_file
 
@@ -31,6 +32,7 @@ MARKERS = (
 STEP_CALL = re.compile(r"\.backward\(|\.step\(\)|\w*(opt|scaler)\w*\.step\(|zero_grad\(|^for\b|^async for\b|\bnext\(")
 """Lines of a training function that don't count as work between the phases: the passes, the optimizer, and taking the
 next batch."""
+SETS_THREADS = re.compile(r"set_num_threads\(|OMP_NUM_THREADS|MKL_NUM_THREADS|OPENBLAS_NUM_THREADS|threadpool_limits\(")
 LOOP_HEAD = re.compile(r"(async )?(for|while)\b")
 CALLED = re.compile(r"(\w+)\s*\(")
 DESCEND = 0.4
@@ -446,3 +448,14 @@ def line_with(evidence: Evidence, pattern: re.Pattern[str]) -> Site | None:
         return None
     _, path, number = max(matching)
     return Site(file=path, line=number)
+
+
+def line_that_sets_threads(evidence: Evidence) -> Site | None:
+    """A listed line of the user's that sets how many threads compute, in torch or elsewhere."""
+    return line_with(evidence, SETS_THREADS)
+
+
+def threads_set_at(evidence: Evidence) -> Site | None:
+    """The user's line that sets how many threads torch computes with."""
+    called = intra_op_threads.set_at(evidence.found)
+    return line_that_sets_threads(evidence) if called is None else Site(file=called.file, line=called.line)

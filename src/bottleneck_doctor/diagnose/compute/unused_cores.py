@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose import _usage
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._places import line_with
+from bottleneck_doctor.diagnose._places import threads_set_at
 from bottleneck_doctor.diagnose._rule import LARGE, ROOT, Rule, Statement, at, place
 from bottleneck_doctor.diagnose._worth import measured_gain, surely_lost
-from bottleneck_doctor.diagnose.data.oversubscribed_threads import SETS_THREADS
 from bottleneck_doctor.documents.report import Setting, Site
 from bottleneck_doctor.knobs import intra_op_threads
 from bottleneck_doctor.wording import words
@@ -22,8 +21,7 @@ def judge(evidence: Evidence) -> Statement | None:
     if weight < LARGE:
         return None
     computing = shares.forward + shares.backward + shares.optimizer
-    called, library = intra_op_threads.set_at(evidence.found), intra_op_threads.set_by(evidence.found)
-    site = line_with(evidence, SETS_THREADS) if called is None else Site(file=called.file, line=called.line)
+    site, library = threads_set_at(evidence), intra_op_threads.set_by(evidence.found)
     by = ""
     if library is not None and site is None:
         by = f", as a library sets it ({place(Site(file=library.file, line=library.line))})"

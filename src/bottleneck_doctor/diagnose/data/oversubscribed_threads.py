@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from bottleneck_doctor.diagnose import _usage
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._places import line_with
+from bottleneck_doctor.diagnose._places import line_that_sets_threads, threads_set_at
 from bottleneck_doctor.diagnose._rule import (
     LARGE,
     PART,
@@ -25,7 +23,7 @@ from bottleneck_doctor.diagnose._rule import (
 from bottleneck_doctor.diagnose._worth import measured_gain, surely_lost
 from bottleneck_doctor.diagnose.data._contended import contended
 from bottleneck_doctor.diagnose.data._loading import waited_making
-from bottleneck_doctor.documents.report import Setting, Site
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.knobs import intra_op_threads
 from bottleneck_doctor.wording import words
 
@@ -39,7 +37,6 @@ DELAYED = 0.3
 """Part of making batches for which a worker was ready to compute and had no core. Threads that give way to one another
 by themselves, as those of OpenBLAS do, are hardly ever taken off a core, and wait for one all the same. Ours; workers
 that compute with one thread each, as many as there are cores, hardly wait."""
-SETS_THREADS = re.compile(r"set_num_threads\(|OMP_NUM_THREADS|MKL_NUM_THREADS|OPENBLAS_NUM_THREADS|threadpool_limits\(")
 OTHERS = 0.5
 """Cores that other programs keep busy from which on torch's threads wait for them: a burst of a second in two. Ours."""
 SPINNING = (
@@ -72,8 +69,7 @@ def _of_training(evidence: Evidence) -> Statement | None:
     weight = computing * (1.0 - cores / threads)
     if weight < LARGE:
         return None
-    called = intra_op_threads.set_at(evidence.found)
-    site = line_with(evidence, SETS_THREADS) if called is None else Site(file=called.file, line=called.line)
+    site = threads_set_at(evidence)
     return Statement(
         sentence=(
             f"torch computes with {words.count_text(threads, 'thread')}{at(site)} on "
@@ -182,7 +178,7 @@ def _of_workers(evidence: Evidence) -> Statement | Unjudged | None:
         amount = words.amount_text(switches)
         held_up = f"The system takes these threads off a core {amount} times a second before they are done."
     wait = evidence.wait or 0.0
-    site = line_with(evidence, SETS_THREADS)
+    site = line_that_sets_threads(evidence)
     each = computing / processes
     of_each = " each" if round(processes) > 1 else ""
     return Statement(

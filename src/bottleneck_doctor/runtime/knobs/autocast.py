@@ -64,7 +64,8 @@ class Autocast(Knob):
         self._wrapped: List[Tuple[Any, Any]] = []
         self._checks: List[Any] = []
         self._seen: Optional[bool] = None
-        self._looks = False
+        """Whether a layer gave something of the type out; None where none was called by its hooks."""
+        self._entered = False
         self._scaler: Any = None
         self._dtype = torch.bfloat16
         self._device = "cpu"
@@ -80,7 +81,7 @@ class Autocast(Knob):
     def apply(self, value: Any, context: GuestContext) -> None:
         self._dtype = {"bfloat16": torch.bfloat16, "float16": torch.float16}[value]
         self._device = context.device.split(":")[0]
-        self._seen = None
+        self._seen, self._entered = None, False
         for root in context.steps.roots:
             if getattr(root, "_compiled_call_impl", None) is None:
                 self._hooks.append(root.register_forward_pre_hook(Hook(self._enter)))
@@ -90,7 +91,6 @@ class Autocast(Knob):
             self._checks += [layer.register_forward_hook(Hook(self._look)) for layer in layers[:_MOST_LAYERS]]
         # A method that is called in place of the model computes before it calls the first module, too.
         patch_methods(self._patches, context.steps, self._entering)
-        self._looks = bool(self._checks)
         context.steps.on_backward = self._leave
         context.steps.before_optimizer_step = self._before_optimizer_step
         if self._dtype is torch.float16:
@@ -130,7 +130,8 @@ class Autocast(Knob):
         self._scaler = None
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
-        return bool(self._seen) if self._looks else None
+        # A program may call the `forward` of its layers, past their hooks.
+        return self._seen if self._entered else False
 
     def _enter(self, module: Any, args: Any) -> None:
         _leave_overdue()
@@ -138,7 +139,7 @@ class Autocast(Knob):
             self._thread = get_ident()
             region: Any = torch.autocast(self._device, dtype=self._dtype)
             region.__enter__()
-            self._region = region
+            self._region, self._entered = region, True
 
     def _entering(self, original: Any) -> Any:
         @functools.wraps(original)
@@ -165,6 +166,8 @@ class Autocast(Knob):
             region.__exit__(None, None, None)
 
     def _look(self, module: Any, args: Any, output: Any) -> None:
+        if isinstance(output, tuple) and output:
+            output = output[0]  # A recurrent layer's state comes with it.
         if isinstance(output, torch.Tensor) and output.is_floating_point():
             self._seen = bool(self._seen) or output.dtype is self._dtype
 
@@ -212,5 +215,7 @@ def _uncompiled(root: Any) -> List[Any]:
 def _is_matrix_layer(module: Any) -> bool:
     if isinstance(module, torch.jit.ScriptModule):
         return False  # It keeps its parameters elsewhere, and calls its layers without their hooks.
+    if isinstance(module, torch.nn.RNNBase):
+        return True
     weight = module._parameters.get("weight")
     return weight is not None and weight.dim() >= 2 and not isinstance(module, torch.nn.Embedding)
