@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.test_trainer_arguments import changed
+from tests.unit.test_trainer_arguments import changed, loop
 
 from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.edits.advice import changes_for
+from bottleneck_doctor.edits.drafts import OneFile
 
 TRAINS = 'from ultralytics import YOLO\n\nmodel = YOLO("yolov8n.yaml")\nmodel.train(data="data.yaml", device="cpu")\n'
 SET_BY = {"set_by": {"file": "/x/site-packages/ultralytics/utils/torch_utils.py", "line": 364}}
@@ -77,3 +79,14 @@ def test_on_a_gpu_the_library_has_arguments_of_its_own() -> None:
     assert 'model.train(data="data.yaml", device="cpu", workers=2)' in text
     text, _ = changed(TRAINS, {"autocast": "bfloat16"}, device="cuda:0")
     assert "add_callback" not in text
+
+
+def test_what_no_callback_does_is_left_to_the_user() -> None:
+    found = loop(TRAINS, device="cpu")
+    setting: Setting = {"num_workers": 2, "persistent_workers": True}
+    (change,) = changes_for(setting, found, project=OneFile(TRAINS))
+    assert "on_pretrain_routine_start" in change.diff
+    assert "Ultralytics has no argument that sets persistent_workers=True" in change.note
+    assert change.unfinished
+    (alone,) = changes_for({"num_workers": 2}, found, project=OneFile(TRAINS))
+    assert not alone.unfinished

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import libcst as cst
@@ -74,7 +75,10 @@ def of_the_loader(made: Steps, setting: Setting, found: Found, running: Running)
             otherwise = Told(site.file, site.line, "Make the change where the DataLoader is built.")
             called = _called_back(drafts, site, setting, found, running)
             wanted = {name: value for name, value in keywords.items() if name not in called}
+            before = drafts.changed()
             done = set_arguments(drafts, site.file, site.line, wanted, without, running) if wanted else []
+            if called and drafts.changed() == before:
+                done = [replace(each, unfinished=bool(each.note)) for each in done]
             return Outcome([*called.values(), *done] or [otherwise])
 
         made.steps.append(step)
