@@ -321,7 +321,8 @@ while True:
     optimizer.zero_grad()
     torch.stack(taken).mean().backward()
     optimizer.step()
-    assert pickle.loads(pickle.dumps(model)) is not model
+    saved = pickle.dumps(model)
+    assert pickle.loads(saved) is not model and b"doctor" not in saved
 """
 )
 
@@ -374,7 +375,8 @@ while True:
         model(rows, state)
     time.sleep(0.01)
     note("sizes", size)
-    assert pickle.loads(pickle.dumps(model)) is not model
+    saved = pickle.dumps(model)
+    assert pickle.loads(saved) is not model and b"doctor" not in saved
 """
 )
 

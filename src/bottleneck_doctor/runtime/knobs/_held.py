@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, List
 
+from ..process.hook import Hook
 from . import GuestContext, Knob
-from ._hook import Hook
 
 
 class Held(Knob):

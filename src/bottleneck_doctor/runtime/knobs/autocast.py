@@ -15,9 +15,9 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 
 from ..loop.steps import Steps
+from ..process.hook import Hook
 from ..process.patches import Patches
 from . import GuestContext, Knob
-from ._hook import Hook
 from ._modules import is_compiled, mapped, patch_methods
 
 _MOST_LAYERS = 64

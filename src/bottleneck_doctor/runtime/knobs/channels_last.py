@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Dict, List, Optional, Sequence, Set, Tuple
 import torch
 
 from ..loop.steps import Steps
+from ..process.hook import Hook
 from . import GuestContext, Knob
-from ._hook import Hook
 from ._layout import Moved, Strides, channels_last, every_tensor, in_order, obstacle, of_optimizers, tensors
 from ._modules import mapped
 

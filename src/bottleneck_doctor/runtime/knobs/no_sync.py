@@ -15,9 +15,9 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 
 from ..loop.steps import Steps
+from ..process.hook import Hook
 from . import GuestContext, Knob, Refused
 from ._exchange import NONE, exchanging
-from ._hook import Hook
 
 NAME = "no_sync"
 MOST_NOTED = 4096

@@ -17,9 +17,9 @@ import torch
 
 from ..loop.batches import tensors_of
 from ..loop.steps import Steps
+from ..process.hook import Hook
 from ..process.originals import get_frame
 from . import GuestContext, Knob, Refused
-from ._hook import Hook
 from ._layout import every_tensor, has_compiled, is_for_several, is_scripted, without_own_memory
 from ._modules import mapped
 

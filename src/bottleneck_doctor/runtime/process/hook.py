@@ -1,4 +1,4 @@
-"""Hooks that knobs attach to the user's modules. A copy of a module gets a hook that does nothing."""
+"""Hooks that are attached to the user's modules. A copy of a module gets a hook that does nothing."""
 
 from __future__ import annotations
 
