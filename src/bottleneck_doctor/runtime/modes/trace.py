@@ -14,12 +14,14 @@ import atexit
 import gc
 import warnings
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any, Dict, Iterator, List
 
 import torch
 from torch.autograd.profiler import record_function
 
 from ..process.originals import now
+from ..process.patches import Patches
 from . import Mode, Refused
 
 STEP = "ProfilerStep"
@@ -41,6 +43,10 @@ class Trace(Mode):
         self._on_device = self.context.device.startswith("cuda") and torch.cuda.is_available()
         self._profiler: Any = None
         self._ranges: List[Any] = []
+        self._patches = Patches()
+        self._entered: List[Any] = []
+        """Ranges that are open by now: the guest's own, torch's and the user's."""
+        self._thread = 0
         self._began = 0.0
         self._last = 0.0
         self._steps = 0
@@ -66,6 +72,9 @@ class Trace(Mode):
         self.synchronise()
         # A process that ends while torch's profiler runs is killed by SIGSEGV.
         atexit.register(self.revert)
+        self._thread, self._entered = get_ident(), []
+        self._patches.put(record_function, "__enter__", self._entering)
+        self._patches.put(record_function, "__exit__", self._leaving)
         with _quiet():
             self._profiler = self._new()
             self._profiler.start()
@@ -86,9 +95,30 @@ class Trace(Mode):
         atexit.unregister(self.revert)
         if profiler is not None:
             self._close_ranges()
+            # A step may end within a range, as an optimizer's has one. torch would write the end of one that is still
+            # open into memory that the profiler has given back when it stopped. To end it twice changes nothing.
+            for each in reversed(list(self._entered)):
+                each.__exit__(None, None, None)
+            self._patches.take_off()
             with _quiet():
                 profiler.stop()
         return profiler
+
+    def _entering(self, original: Any) -> Any:
+        def enter(entered: Any) -> Any:
+            result = original(entered)
+            if get_ident() == self._thread:
+                self._entered.append(entered)
+            return result
+
+        return enter
+
+    def _leaving(self, original: Any) -> Any:
+        def leave(entered: Any, *error: Any) -> Any:
+            self._entered = [each for each in self._entered if each is not entered]
+            return original(entered, *error)
+
+        return leave
 
     def interrupted(self, at: float) -> None:
         self.suspend()
