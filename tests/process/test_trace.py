@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,28 @@ def test_a_script_that_ends_within_a_trace_ends_as_without_us(guest: StartGuest,
     script.session.grant(messages.Grant(1, {}, "trace", 2, 1000, 0, {"chrome_trace": str(tmp_path / "trace.json")}))
     assert script.exited().code == 0
     assert "trained" in script.session.tail()
+
+
+def test_ranges_around_a_step_end_with_its_trace_and_are_watched_in_it_alone(guest: StartGuest, tmp_path: Path) -> None:
+    """An optimizer has one around its step, in which a step of such a loop ends."""
+    body = (
+        "from torch.autograd.profiler import record_function\n"
+        "while True:\n"
+        "    train_on([torch.ones(4, 4)])\n"
+        "    note('entering', record_function.__enter__.__code__.co_filename)\n"
+    )
+    script = guest(PRELUDE + body)
+    script.found()
+    file = tmp_path / "trace.json"
+    trace(script, file)
+    before = len(script.notes("entering"))
+    assert script.window({}, steps=8).status == "ok"
+    watched = ["bottleneck_doctor" in each for each in script.notes("entering")]
+    assert any(watched[:before])
+    assert not any(watched[before + 2 :])
+    ranges = [each for each in json.loads(file.read_text())["traceEvents"] if "SGD.step" in each.get("name", "")]
+    assert len(ranges) >= TRACED - 1
+    assert all(each["dur"] < 1e6 for each in ranges)
 
 
 EPISODES = (
