@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from bottleneck_doctor import knobs
@@ -30,7 +30,7 @@ from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.step import Outcome, Step, Steps, at, files, first_of, noting, sites
 from bottleneck_doctor.edits.switch import set_switches, switches_change
 from bottleneck_doctor.edits.trainer_arguments import set_trainer_arguments
-from bottleneck_doctor.edits.ultralytics_callback import set_callback
+from bottleneck_doctor.edits.ultralytics_callback import added, set_callback
 from bottleneck_doctor.edits.uncompiled import uncompiled_change
 from bottleneck_doctor.knobs import (
     Argument,
@@ -42,6 +42,7 @@ from bottleneck_doctor.knobs import (
     CopiedAhead,
     GivenArgument,
     GroupedRows,
+    KnobSpec,
     MemoryFormat,
     OfModel,
     OwnFunction,
@@ -100,9 +101,7 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
         arguments = each.of_trainer(value, found)
         if arguments:
             made.steps[before:] = [_in_trainer(arguments, step, found, running) for step in made.steps[before:]]
-        callback = each.of_ultralytics(value, found)
-        if callback is not None:
-            made.steps[before:] = [_called_back(callback, step, found, running) for step in made.steps[before:]]
+        made.steps[before:] = _by_callback(each, value, made.steps[before:], found, running)
         if each.options:
             made.steps[before:] = [_naming(each.options, step, running) for step in made.steps[before:]]
     switches: dict[Switch, SettingValue] = {}
@@ -123,12 +122,8 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
     for each in knobs.knobs_of(setting):
         if isinstance(each.edit, Call):
             code, library = each.edit.text.format(value=setting[each.name]), each.edit.overruled_by(found)
-            if library is None:
-                made.steps += _called(code, found, running)
-                continue
-            callback = each.of_ultralytics(setting[each.name], found)
-            for step in _called_after(code, library, found):
-                made.steps.append(step if callback is None else _called_back(callback, step, found, running))
+            steps = _called(code, found, running) if library is None else _called_after(code, library, found)
+            made.steps += _by_callback(each, setting[each.name], steps, found, running)
     return made
 
 
@@ -140,6 +135,14 @@ def _in_trainer(arguments: Mapping[str, object], otherwise: Step, found: Found, 
         return otherwise(drafts) if told is None else Outcome(told)
 
     return step
+
+
+def _by_callback(
+    knob: KnobSpec, value: SettingValue, steps: Iterable[Step], found: Found, running: Running
+) -> list[Step]:
+    """The steps of a knob, each by the callback that does the same where Ultralytics trains, if there is one."""
+    callback = knob.of_ultralytics(value, found)
+    return [each if callback is None else _called_back(callback, each, found, running) for each in steps]
 
 
 def _called_back(callback: Callback, otherwise: Step, found: Found, running: Running) -> Step:
@@ -316,8 +319,7 @@ def _after_a_library(doing: str, code: str, library: Site) -> str:
     if file.startswith("ultralytics/") and "deterministic" in code:
         how = "pass `deterministic=False` to `model.train(...)`"
     elif file.startswith("ultralytics/") and code.endswith(")"):
-        begun = f'model.add_callback("on_train_start", lambda trainer: {code})'
-        how = f"write `{begun}` before `model.train(...)`"
+        how = f"write `{added('model', Callback('on_train_start', code))}` before `model.train(...)`"
     return f"{how}: `{file}` sets it, too (line {library.line}), which would undo what stands at the top of the script"
 
 

@@ -31,7 +31,7 @@ def set_callback(drafts: Drafts, site: Site, callback: Callback, running: Runnin
         return None
     made = _above(tree, target.call, callback)
     if made is None:
-        how = f"Give the model a name of its own, and write `{_said('model', callback)}` before it trains."
+        how = f"Give the model a name of its own, and write `{added('model', callback)}` before it trains."
         return Told(site.file, site.line, how)
     drafts.write(site.file, made.edited)
     return Told(site.file, made.line, made.note)
@@ -44,7 +44,7 @@ def _above(tree: SourceTree, call: cst.Call, callback: Callback) -> ChangeText |
     model, statement = call.func.value, tree.statement(call)
     if not isinstance(model, (cst.Name, cst.Attribute)) or not isinstance(statement, cst.SimpleStatementLine):
         return None
-    said = _said(code(model), callback).replace('"', tree.quote)
+    said = added(code(model), callback).replace('"', tree.quote)
     above: dict[Statement, list[str]] = {statement: [said]}
     if _TORCH.search(said):
         name = tree.torch_name
@@ -54,5 +54,6 @@ def _above(tree: SourceTree, call: cst.Call, callback: Callback) -> ChangeText |
     return None if edited is None else as_change(tree.source, edited, tree.lines(statement)[0], "")
 
 
-def _said(model: str, callback: Callback) -> str:
+def added(model: str, callback: Callback) -> str:
+    """The statement that adds a callback to what `model` says."""
     return f'{model}.add_callback("{callback.event}", lambda trainer: {callback.code})'

@@ -8,8 +8,7 @@ from enum import Enum
 from typing import Any
 
 from bottleneck_doctor.runtime.wire import messages
-from bottleneck_doctor.runtime.wire.error_text import naming_line
-from bottleneck_doctor.session.failure import Stack, signal_name
+from bottleneck_doctor.session.failure import Stack, error_in, signal_name
 from bottleneck_doctor.session.ranks import Apart
 from bottleneck_doctor.session.session import Exited
 
@@ -109,6 +108,4 @@ def last_words(event: Exited) -> str:
     name = signal_name(event.code)
     if name:
         return f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
-    lines = [line.strip() for line in event.tail.splitlines() if line.strip()]
-    said = naming_line(event.tail) or (lines[-1] if lines else "")
-    return said[:300] or f"exit code {event.code}"
+    return error_in(event.tail) or f"exit code {event.code}"

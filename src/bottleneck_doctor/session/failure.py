@@ -88,12 +88,6 @@ class Failure:
     def workers(self) -> int:
         return num_workers.under(self.setting, self.own_workers)
 
-    @property
-    def error(self) -> str:
-        """The line of its words in which an exception gives its type and message; the last one where there is none."""
-        lines = [line.strip() for line in self.words.splitlines() if line.strip()]
-        return (naming_line(self.words) or (lines[-1] if lines else ""))[:300]
-
 
 @dataclass(frozen=True)
 class Cause:
@@ -111,7 +105,7 @@ def cause(failure: Failure) -> Cause:
         known = rule(failure)
         if known is not None:
             return known
-    words = failure.error or "no reason given"
+    words = error_in(failure.words) or "no reason given"
     if failure.open_handle and num_workers.asked(failure.setting) and failure.workers:
         words = (
             f"{words.rstrip('.')}; the dataset holds {failure.open_handle}, whose position forked workers share: open "
@@ -299,6 +293,12 @@ _RULES: tuple[Callable[[Failure], Cause | None], ...] = (
 
 
 # -- words ------------------------------------------------------------------------------------------------------------
+
+
+def error_in(text: str) -> str:
+    """The line of an output in which an exception gives its type and message; the last one where there is none."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return (naming_line(text) or (lines[-1] if lines else ""))[:300]
 
 
 def _last_lines(failure: Failure) -> list[str]:

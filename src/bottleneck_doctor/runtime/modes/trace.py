@@ -93,13 +93,13 @@ class Trace(Mode):
         """The profiler that ran, if one did, now stopped."""
         profiler, self._profiler = self._profiler, None
         atexit.unregister(self.revert)
+        self._patches.take_off()
         if profiler is not None:
             self._close_ranges()
             # A step may end within a range, as an optimizer's has one. torch would write the end of one that is still
             # open into memory that the profiler has given back when it stopped. To end it twice changes nothing.
-            for each in reversed(list(self._entered)):
+            for each in reversed(self._entered):
                 each.__exit__(None, None, None)
-            self._patches.take_off()
             with _quiet():
                 profiler.stop()
         return profiler
