@@ -20,16 +20,17 @@ demo: $(VENV)/.installed
 	$(BIN)/doctor run -o demo-report examples/pets/train.py -- examples/pets/config.json
 	@echo "Open $(CURDIR)/demo-report/report.html"
 
-# Two at a time; then two at a time what measures sleeping programs; then one by one what measures anything else. The
-# slow ones come first and in a row, and would all go to one of the two without stealing. pytest ends with 5 where it
-# found no test: PYTEST_ARGS may name tests of one part only, but not none at all.
+# Three at a time, since processes of many tests sleep or wait; then two at a time what measures sleeping programs; then
+# one by one what measures anything else. The slow ones come first and in a row, and would all go to one of the three
+# without stealing. pytest ends with 5 where it found no test: PYTEST_ARGS may name tests of one part only, but not
+# none at all.
 test: $(VENV)/.installed-dev
 	@found=; \
 	part() { \
 		status=0; $(BIN)/python -m pytest "$$@" $(PYTEST_ARGS) || status=$$?; \
 		case $$status in 0) found=yes ;; 5) ;; *) exit $$status ;; esac; \
 	}; \
-	part -n 2 --dist worksteal -m "not sleeping and not alone"; \
+	part -n 3 --dist worksteal -m "not sleeping and not alone"; \
 	part -n 2 --dist worksteal -m "sleeping and not alone" $(NOT_TIMED); \
 	part -m alone $(NOT_TIMED); \
 	if [ -z "$$found" ]; then echo "PYTEST_ARGS selects no test: $(PYTEST_ARGS)" >&2; exit 5; fi

@@ -78,7 +78,7 @@ HARDLY_MEASURING = {
     "test_verdicts.py",
     "test_windows.py",
 }
-"""Of these, what can run two at a time: it asks what happens, and not how fast. A slow test of any file is taken
+"""Of these, what can run in company: it asks what happens, and not how fast. A slow test of any file is taken
 to measure unless it is marked `slow(together=True)`, and others are marked `alone` or `sleeping` themselves. What has
 company is `timed`: it measures coarsely enough for that."""
 COMPUTING = {"test_monitor.py", "test_pyspy.py"}

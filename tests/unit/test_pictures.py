@@ -304,6 +304,7 @@ def test_decoding_divides_by_what_leaves_enough(before: tuple[int, int], after: 
     assert divisor(before, after) == factor
 
 
+@pytest.mark.timed
 def test_both_ways_of_decoding_are_tried(tmp_path: Path) -> None:
     path = saved(tmp_path, size=(2000, 1504))
     seen = told((shrinks, path))
