@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -503,6 +504,63 @@ def test_numbers_next_to_0_are_taken_as_0_in_their_window_alone(guest: StartGues
     (change,) = changes_for({"flush_denormal": True}, found)
     assert "+torch.set_flush_denormal(True)" in change.diff
     assert noted_around_its_window(script, "taken as 0", "flush_denormal", True) == [{0.0}, {1.0}, {0.0}]
+
+
+LARGE = (
+    "import resource\n"
+    + PRELUDE
+    + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(8, 32)
+
+    def forward(self, rows):
+        return torch.tanh(self.head(rows.repeat(40000, 1)))  # Blocks of 41 MB: glibc asks the kernel for each.
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+loader = DataLoader(torch.rand(64, 8), batch_size=8)
+told = []
+
+
+def pages():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+asked = pages()
+for epoch in range(8):
+    for rows in loader:
+        optimizer.zero_grad()
+        model(rows).mean().backward()
+        optimizer.step()
+        told.append([0.5] * 100)  # Small blocks that stay, among the large ones.
+        note("pages", pages() - asked)
+        asked = pages()
+"""
+)
+
+
+def test_large_blocks_are_kept_in_their_window_alone(guest: StartGuest) -> None:
+    """Also behind it, a step asks for as many pages as before: what was kept must make no window as written faster."""
+    script = guest(LARGE)
+    found = script.found()
+    assert found.facts["kept_memory"] == {"obstacle": ""}
+    (change,) = changes_for({"kept_memory": True}, found)
+    assert "MALLOC_MMAP_THRESHOLD_=1073741824" in change.note
+    spans = []
+    for setting in ({}, {"kept_memory": True}, {}, {"kept_memory": True}, {}):
+        begun = len(script.notes("pages"))
+        done = script.window(setting, lead_in=2, steps=6)
+        assert (done.status, done.reason) == ("ok", "")
+        assert done.effect == dict.fromkeys(setting, True)
+        spans.append(median(script.notes("pages")[begun + 2 :]))
+    assert script.run_out().code == 0
+    before, *others = spans
+    assert before > 10000
+    assert [others[0] < 0.3 * before, others[2] < 0.3 * before] == [True, True]
+    assert others[1::2] == pytest.approx([before, before], rel=0.1)
 
 
 IN_DOUBLE = (

@@ -14,7 +14,7 @@ from bottleneck_doctor.documents.report import Phases, Setting
 from bottleneck_doctor.fixes import RETIRED_IDS, NotApplicable, Offer, catalogue
 from bottleneck_doctor.fixes._fix import Part
 from bottleneck_doctor.fixes.workers import sweep
-from bottleneck_doctor.knobs import all_knobs
+from bottleneck_doctor.knobs import all_knobs, allocator
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.wording import words
 
@@ -709,3 +709,22 @@ def test_channels_last_that_can_t_be_tried(found: Found, reason: str) -> None:
 def test_half_precision_is_for_devices_with_units_for_it() -> None:
     assert settings("amp-bf16", FOUND) == [{"autocast": "bfloat16"}]
     assert "CPU" in refusal("amp-fp16", FOUND)
+
+
+def test_memory_is_kept_in_windows_where_it_can_be_switched(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*allocator.KEEPING, "LD_PRELOAD"):
+        monkeypatch.delenv(name, raising=False)
+    assert settings("allocator", FOUND) == [{"allocator": "glibc-keeps"}], "nobody has looked: a process starts with it"
+    told = replace(FOUND, facts={"kept_memory": {"obstacle": ""}})
+    assert settings("allocator", told) == [{"kept_memory": True}]
+    assert knobs.variables({"kept_memory": True}) == allocator.KEEPING
+    other = replace(FOUND, facts={"kept_memory": {"obstacle": "another memory allocator is loaded"}})
+    assert refusal("allocator", other) == "another memory allocator is loaded"
+    assert "device" in refusal("allocator", replace(told, device="cuda:0"))
+    monkeypatch.setattr(allocator, "installed", lambda name: None)
+    assert "is installed here" in refusal("preloaded-allocator", told)
+    monkeypatch.setattr(allocator, "installed", lambda name: "/lib/lib.so" if name == "tcmalloc" else None)
+    assert settings("preloaded-allocator", told) == [{"allocator": "tcmalloc"}]
+    monkeypatch.setenv("LD_PRELOAD", "/usr/lib/libjemalloc.so.2")
+    for each in ("allocator", "preloaded-allocator"):
+        assert refusal(each, told) == "already on: `jemalloc` is set"

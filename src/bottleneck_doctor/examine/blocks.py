@@ -174,8 +174,8 @@ class Blocks:
         exploring = self.selection.chosen_after == 0
         if exploring and self.explainer is not None:
             # After the first timed windows, because they show whether other programs disturbed the window of phases.
-            self.selection.heed_phases(self.explainer.shares_as_written())
-            self.selection.heed_samples(self.explainer.explanation.sampling)
+            explained = self.explainer.explanation
+            self.selection.heed_explained(self.explainer.shares_as_written(), explained.sampling)
         if exploring and scarce:
             self._progress.stage("Measuring the most promising settings first")
         first = True

@@ -21,8 +21,8 @@ from bottleneck_doctor.examine.ladder import WORTH_TRYING
 from bottleneck_doctor.examine.likeliest import LARGE
 from bottleneck_doctor.fixes import Fix, NotApplicable, catalogue
 from bottleneck_doctor.knobs import num_workers, replay
+from bottleneck_doctor.measure import kernel_time, schedule
 from bottleneck_doctor.measure import pairing as ev
-from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.measure.supply import HARDLY, Supply
@@ -237,15 +237,18 @@ class Selection:
         if not self._insist:
             curve.drop_pointless(self.candidates, self.measured)
 
-    def heed_kernel(self, share: float | None) -> None:
-        """Drop fixes that can only save time of the kernel, if that time is too short. `share`: the part of the time of
-        the training as written in which the kernel works; None if it is not known: then nothing is dropped."""
-        worth = 1.0 if share is None else 1 / max(1e-9, 1 - share)
+    def heed_kernel(self, bound: float | None, share: float | None = None) -> None:
+        """Drop fixes that can only save time of the kernel, if that is too short. `bound`, `share`: as in `KernelTime`;
+        None if they are not known: then nothing is dropped. Measured settings stay."""
         least = WORTH_IT if self.focused() else WORTH_TRYING
-        for candidate in self.beside:
-            if share is not None and candidate.of_kernel and candidate.settings and worth < least:
-                candidate.settings = []
-                candidate.refusal = f"{TOO_LITTLE}: the kernel takes only {words.share_text(share)} of the time"
+        self._leave_out(lambda each: too_little.of_kernel(each, bound, share, least), insisted=True)
+
+    def heed_explained(self, shares: Mapping[str, float] | None, sampling: SamplingProfile | None) -> None:
+        """Heed what was seen of where the time goes. Each is as for the method that heeds it."""
+        self.heed_phases(shares)
+        self.heed_samples(sampling)
+        if (told := kernel_time.of(self.measured.windows)) is not None:
+            self.heed_kernel(told.bound, told.share)
 
     def heed_phases(self, shares: Mapping[str, float] | None) -> None:
         """Drop fixes that act on parts of a step which take too little time. `shares`: parts of the time of the
@@ -261,14 +264,11 @@ class Selection:
         if sampling is not None:
             self._leave_out(lambda each: too_little.of_samples(each, sampling))
 
-    def _leave_out(self, why: Callable[[Candidate], str]) -> None:
-        """Drop the fixes for which there is a reason why they have too little to gain, unless one was measured."""
-        measured = self.measured.sessions_by_key().keys()
-        for candidate in [] if self._insist else self._all:
-            known = any(candidate.key(setting) in measured for setting in candidate.settings)
-            if candidate.settings and not known and (reason := why(candidate)):
-                candidate.settings = []
-                candidate.refusal = f"{TOO_LITTLE}: {reason}"
+    def _leave_out(self, why: Callable[[Candidate], str], *, insisted: bool = False) -> None:
+        """Drop the fixes for which there is a reason why they have too little to gain, unless one was measured.
+        `insisted`: also where the user named what is tried."""
+        if insisted or not self._insist:
+            too_little.leave_out(self._all, self.measured.sessions_by_key().keys(), why)
 
     # -- in the selection ------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import os
 import sys
 
 from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
-from bottleneck_doctor.knobs import allocator
+from bottleneck_doctor.knobs import allocator, kept_memory
 from bottleneck_doctor.runtime.wire.messages import Found
 
 
@@ -18,8 +18,12 @@ def propose(found: Found) -> Offer | NotApplicable:
     chosen = allocator.chosen(os.environ)
     if chosen:
         return NotApplicable(f"already on: `{chosen}` is set")
-    others = [name for name in allocator.LIBRARIES if allocator.installed(name) is not None]
-    return Offer(tuple({allocator.NAME: value} for value in (allocator.KEEPS, *others)), of_kernel=True)
+    refused = kept_memory.obstacle(found)
+    if refused:
+        return NotApplicable(refused)
+    # Where nobody knows whether it can be switched, a process is started with it.
+    setting = kept_memory.SETTING if refused == "" else allocator.kept({})
+    return Offer((setting,), of_kernel=True)
 
 
 FIX = Fix(
@@ -32,8 +36,8 @@ FIX = Fix(
     source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
     risk="identical",
     how=(
-        "Set `MALLOC_MMAP_THRESHOLD_`, `MALLOC_TRIM_THRESHOLD_` and `MALLOC_TOP_PAD_` before Python starts, or preload "
-        "another allocator with `LD_PRELOAD`. The process then keeps as much memory as it ever needed."
+        "Set `MALLOC_MMAP_THRESHOLD_`, `MALLOC_TRIM_THRESHOLD_` and `MALLOC_TOP_PAD_` before Python starts. The "
+        "process then keeps as much memory as it ever needed."
     ),
     target="compute",
     propose=propose,

@@ -194,6 +194,8 @@ def _change(fix: FixOutcome, result: Result) -> str:
     setting = words.setting_text(fix.setting, ranking.device(result)) if fix.setting else ""
     if fix.change is None:
         return setting
+    if knobs.by_variables(fix.setting) == fix.setting:
+        return f"before the command: {setting}"
     file = short_path(fix.change.file, result.entrypoint.cwd)
     place = words.site_text(file, fix.change.line)
     return f"{place}  {setting}".rstrip()

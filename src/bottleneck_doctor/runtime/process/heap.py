@@ -1,0 +1,175 @@
+"""The heap of this process, as glibc keeps it (mallopt(3)): whether large blocks that are freed stay in it.
+
+glibc asks the kernel for each large block by itself, and gives it back when it is freed. How large a block has to be
+for that, it learns from the blocks that are freed, and any call of `mallopt` ends the learning. So what it has learnt
+is found out before the first call, by blocks of our own, and is put back after it.
+
+Blocks that were kept lie free within the heap then, and a program as written would have none there: it would ask the
+kernel for them. So we give their pages back and hold the blocks themselves, without pages, until they are wanted again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, List, Optional
+
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
+"""Parameters of `mallopt`, as malloc.h numbers them."""
+LARGEST_KEPT = 1 << 30
+"""Bytes of the largest block that stays in the heap, as in the variables that a user sets."""
+_PAD = 64 << 20
+_USUAL_PAD = 128 << 10
+_USUAL = 128 << 10
+"""Bytes from which on a block is asked of the kernel, and of free memory at the heap's end that is given back, before
+anything was learnt."""
+_MOST_LEARNT = 32 << 20
+"""glibc learns no larger size than this."""
+_NEAR = 4096
+_TRIES = 4
+_MAPPED = 2
+"""A bit of the word before each block, which holds its size: the block was asked of the kernel by itself."""
+_WORD = ctypes.sizeof(ctypes.c_size_t)
+_FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+
+
+class _Told(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in _FIELDS.split()]
+
+
+class _ToldInInts(ctypes.Structure):
+    """Of releases before 2.33. A large heap is told wrong, but no less so twice in a row."""
+
+    _fields_ = [(name, ctypes.c_int) for name in _FIELDS.split()]
+
+
+class Refused(Exception):
+    """The heap can't be switched here; the text says why."""
+
+
+def obstacle() -> str:
+    """Why the heap of this process can't be switched, as the end of a sentence; "" if it can."""
+    try:
+        libc, here = ctypes.CDLL("libc.so.6"), ctypes.CDLL(None)
+        libc.mallopt, libc.malloc_trim  # noqa: B018  # They are looked up.
+        own = [ctypes.cast(each.malloc, ctypes.c_void_p).value for each in (libc, here)]
+    except (OSError, AttributeError):
+        return "the memory of this process does not come from glibc"
+    return "" if own[0] == own[1] else "another memory allocator than glibc's is loaded here"
+
+
+def of_this_process() -> Heap:
+    """The one heap that this process has. Needs that there is no `obstacle`."""
+    if not _heaps:
+        _heaps.append(Heap())
+    return _heaps[0]
+
+
+class Heap:
+    """What is known and held of the heap; see `of_this_process`."""
+
+    def __init__(self) -> None:
+        self._libc: Any = ctypes.CDLL("libc.so.6")
+        self._libc.malloc.restype, self._libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+        self._libc.free.restype, self._libc.free.argtypes = None, [ctypes.c_void_p]
+        self._libc.malloc_trim.argtypes = [ctypes.c_size_t]
+        self._ask = getattr(self._libc, "mallinfo2", self._libc.mallinfo)
+        self._ask.restype = _Told if hasattr(self._libc, "mallinfo2") else _ToldInInts
+        self._learnt: Optional[int] = None
+        self._held: List[int] = []
+
+    def keep(self) -> None:
+        """Keep large blocks from now on. Raises `Refused`."""
+        self._set(_TOP_PAD, _USUAL_PAD)  # Ends the learning, and changes nothing else.
+        if self._learnt is None:
+            self._learnt = self._find_out()
+        while self._held:
+            self._libc.free(self._held.pop())
+        if not self._set(_MMAP_THRESHOLD, LARGEST_KEPT):
+            raise Refused("glibc is too old here to keep blocks of this size")
+        self._set(_TRIM_THRESHOLD, -1)
+        self._set(_TOP_PAD, _PAD)
+
+    def keeps(self) -> bool:
+        """Whether a large block is taken from the heap."""
+        block = self._take(2 * _MOST_LEARNT)
+        kept = block is not None and not _is_mapped(block)
+        self._libc.free(block)
+        return kept
+
+    def give_back(self) -> None:
+        """Be as before `keep`. Must not raise."""
+        learnt = self._learnt
+        if learnt is None:
+            return
+        self._set(_MMAP_THRESHOLD, learnt)
+        self._set(_TRIM_THRESHOLD, 2 * learnt if learnt > _USUAL + _NEAR else _USUAL)
+        self._set(_TOP_PAD, _USUAL_PAD)
+        self._libc.malloc_trim(0)
+        self._hold_what_is_free(learnt)
+
+    def _set(self, parameter: int, value: int) -> bool:
+        return bool(self._libc.mallopt(parameter, value))
+
+    def _size(self) -> int:
+        return int(self._ask().arena)
+
+    def _take(self, size: int) -> Optional[int]:
+        block: Optional[int] = self._libc.malloc(size)
+        return block
+
+    def _find_out(self) -> int:
+        """The smallest size, in bytes, of a block that is asked of the kernel by itself."""
+        last = -1
+        for _ in range(_TRIES):  # Other threads may take memory meanwhile, and seem to be us.
+            found = self._bisected()
+            if abs(found - last) <= _NEAR:
+                return found
+            last = found
+        raise Refused("other threads took so much memory that the heap could not be looked at")
+
+    def _bisected(self) -> int:
+        small, large = _NEAR, _MOST_LEARNT
+        while large - small > _NEAR:
+            middle = (small + large) // 2
+            if self._is_asked_for(middle):
+                large = middle
+            else:
+                small = middle
+        return large
+
+    def _is_asked_for(self, size: int) -> bool:
+        """Whether the kernel is asked for a block of this size where the heap has no free one."""
+        held: List[int] = []
+        try:
+            while True:
+                before = self._size()
+                block = self._take(size)
+                if block is None:
+                    return False
+                held.append(block)
+                if _is_mapped(block):
+                    return True
+                if self._size() != before:
+                    return False  # The heap has grown for it.
+        finally:
+            for block in held:
+                self._libc.free(block)
+
+    def _hold_what_is_free(self, least: int) -> None:
+        """Take the free blocks of the heap that have `least` bytes or more. Their pages were given back."""
+        size = 1 << max(0, int(self._ask().fordblks)).bit_length()
+        while size >= least:
+            before = self._size()
+            block = self._take(size)
+            if block is not None and not _is_mapped(block) and self._size() == before:
+                self._held.append(block)
+                continue
+            self._libc.free(block)
+            size //= 2
+
+
+_heaps: List[Heap] = []
+
+
+def _is_mapped(block: int) -> bool:
+    return bool(ctypes.c_size_t.from_address(block - _WORD).value & _MAPPED)
