@@ -105,7 +105,7 @@ def _on_disk(name: str, **known: Any) -> Planted:
 def _computes(name: str, *never: str, **known: Any) -> Planted:
     """A program that only computes, and looks as if something else were the matter."""
     never = (*never, *WAITS, "python-bound", "padding", "double-precision", "recompiles", "training-data-evaluated")
-    never = (*never, "evaluation-waits", "unused-cores")
+    never = (*never, "evaluation-waits", "unused-cores", "returned-memory")
     return Planted(name=name, expected=("compute-bound",), never=never, place=False, **known)
 
 
@@ -225,6 +225,13 @@ SUITE = (
     # The step.
     Planted(name="conv_compute", expected=("compute-bound",), never=(*WAITS, *STEPS), place=False),
     Planted(name="one_thread", expected=("unused-cores",), never=(*WAITS, *STEPS), fix=("threads",)),
+    Planted(
+        name="returned_memory",
+        expected=("returned-memory",),
+        never=(*WAITS, *STEPS),
+        place=False,
+        fix=("allocator", "amp-bf16"),
+    ),
     Planted(name="averaged_weights", expected=("averaged-weights", "work-between-steps"), never=WAITS),
     Planted(
         name="double_arrays",

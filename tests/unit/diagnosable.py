@@ -36,6 +36,7 @@ from bottleneck_doctor.documents.report import (
     Site,
     Speedup,
     StepTimes,
+    Surroundings,
     SynchronisingCall,
     TransformCost,
     Utilization,
@@ -488,6 +489,14 @@ def faster(id: str, setting: Setting, low: float) -> FixOutcome:
         reason="",
         speedup=Speedup(estimate=1.1 * low, low=low, high=1.2 * low, pairs=8, sessions=3),
     )
+
+
+def kept(low: float) -> Evidence:
+    """A training that is surely so many times as fast where it keeps its memory. As written, a step of 100 ms asks for
+    477 MiB, for which the kernel works 36 % of the time of two cores."""
+    around = Surroundings(own_cpu=2.0, kernel_cpu=0.72, faults=1_220_703.125)
+    windows = [replace(window(index), around=around) for index in range(4)]
+    return replace(healthy(windows=windows), fixes=[faster("allocator", {"kept_memory": True}, low)])
 
 
 def flushed(low: float, *, places: Sequence[str] = ()) -> Evidence:

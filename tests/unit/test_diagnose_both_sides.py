@@ -37,6 +37,7 @@ from tests.unit.diagnosable import (
     flushed,
     healthy,
     in_workers,
+    kept,
     listing,
     listings,
     loading,
@@ -330,6 +331,12 @@ PAIRS: dict[str, Pair] = {
         lambda amount, _: healthy(found=replace(FOUND, facts={"float32_precision": {"double": amount}})),
         (0.6, 1.0),
         (0.0, 0.4),
+    ),
+    "returned-memory": Pair(
+        "how many times as fast training is with memory that is kept",
+        lambda amount, _: kept(amount),
+        (1.15, 20.0),
+        (0.5, 1.1),
     ),
     "denormal-numbers": Pair(
         "how many times as fast training is with such numbers taken as 0",

@@ -62,6 +62,7 @@ CONTRADICTIONS = {
         ("launch-bound", "tensor-cores-idle"),
         ("compute-bound", "oversubscribed-threads"),
         ("compute-bound", "unused-cores"),
+        ("compute-bound", "returned-memory"),
         ("compute-bound", "memory-data-needs-no-workers"),
         ("compute-bound", "too-many-workers"),
         ("too-many-workers", "memory-data-needs-no-workers"),

@@ -20,6 +20,11 @@ def variables(value: SettingValue) -> Mapping[str, str]:
     return allocator.KEEPING if value else {}
 
 
+def alone(setting: Setting) -> bool:
+    """Whether a setting keeps memory, in a window or by variables, and changes nothing else."""
+    return setting in (SETTING, allocator.kept({}))
+
+
 def obstacle(found: Found) -> str | None:
     """Why it can't be switched while this program trains, "" where it can; None where the guest has not looked."""
     return told_obstacle(found, NAME)

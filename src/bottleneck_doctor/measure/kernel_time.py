@@ -22,15 +22,28 @@ class KernelTime:
     share: float
 
 
+def pages_a_step(windows: Sequence[Window]) -> float | None:
+    """Pages that the kernel gives for a step of the training as written; None where the system does not tell."""
+    told = [
+        around.faults * window.seconds / window.steps
+        for window in windows
+        if _as_written(window) and window.steps and (around := window.around) and around.faults is not None
+    ]
+    return median(told) if told else None
+
+
 def of(windows: Sequence[Window]) -> KernelTime | None:
     """What windows of the training as written tell; None where the system tells nothing of it."""
     told = [
         (around.kernel_cpu, around.kernel_cpu / around.own_cpu)
         for window in windows
-        if window.status == "ok" and not window.setting and window.mode in MODES and (around := window.around)
-        if around.kernel_cpu is not None and around.own_cpu
+        if _as_written(window) and (around := window.around) and around.kernel_cpu is not None and around.own_cpu
     ]
     if not told:
         return None
     bounds, shares = zip(*told, strict=True)
     return KernelTime(bound=min(1.0, median(bounds)), share=min(1.0, median(shares)))
+
+
+def _as_written(window: Window) -> bool:
+    return window.status == "ok" and not window.setting and window.mode in MODES
