@@ -95,3 +95,46 @@ def test_float16_needs_a_scaler_that_the_user_may_have(tmp_path: Path) -> None:
     scaled = source.replace("def train", "scaler = torch.amp.GradScaler(enabled=amp)\ndef train")
     _, after = edit(tmp_path, scaled, device="cuda:0", dtype="float16")
     assert after == scaled.replace("default=False)", "default=True)")
+
+
+ELSEWHERE = """\
+import torch
+from torch.cuda.amp import autocast
+def train(scaler):
+    for x in loader:
+        with torch.cuda.amp.autocast():
+            loss = model(x).sum()
+        scaler(loss)
+class Scaler:
+    def __call__(self, loss):
+        loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    "call", ["torch.cuda.amp.autocast()", "autocast()", "torch.autocast('cuda')", "torch.amp.autocast('cuda', dtype=x)"]
+)
+def test_one_of_cuda_becomes_one_of_the_cpu_where_nothing_can_go_around_it(tmp_path: Path, call: str) -> None:
+    source = ELSEWHERE.replace("torch.cuda.amp.autocast()", call)
+    change, after = edit(tmp_path, source)
+    made = "torch.autocast('cpu', dtype=torch.bfloat16)"
+    assert after.replace('"', "'") == source.replace(f"with {call}:", f"with {made}:").replace('"', "'")
+    assert change.line == 5
+    assert "does nothing on a CPU. On a GPU, put it back." in change.note
+    assert not change.unfinished
+
+
+@pytest.mark.parametrize(
+    ("call", "device"),
+    [
+        ("torch.cuda.amp.autocast(enabled=amp)", "cpu"),
+        ("torch.cuda.amp.autocast(amp)", "cpu"),
+        ("torch.autocast('cuda', torch.float16, amp)", "cpu"),
+        ("anything.autocast()", "cpu"),
+        ("torch.cuda.amp.autocast()", "cuda:0"),
+    ],
+)
+def test_one_that_something_else_switches_stays(tmp_path: Path, call: str, device: str) -> None:
+    source = ELSEWHERE.replace("torch.cuda.amp.autocast()", call)
+    _, after = edit(tmp_path, source, device=device)
+    assert after == source

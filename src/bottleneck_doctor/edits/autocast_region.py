@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.loader_call import set_in
 from bottleneck_doctor.edits.loader_target import Target
@@ -51,27 +52,47 @@ def set_region(
     return set_in(drafts, found, lambda: Follower(drafts, running), {ON: True}, {}) or [by_hand]
 
 
-def _around(tree: SourceTree, line: int, device: str) -> cst.Call | None:
-    """The call of the innermost autocast of this device that a line of a function lies in."""
+def moved_region(source: str, line: int, dtype: str) -> ChangeText | None:
+    """An autocast of CUDA's that `line`, a line of the forward pass, lies in, made one of the CPU, where the first does
+    nothing; None where the line lies in none, or something else switches it."""
+    tree = SourceTree.parse(source)
+    call = None if tree is None else _around(tree, line, "cuda", surely=True)
+    if tree is None or call is None or tree.torch_name is None or dtype != "bfloat16":
+        return None
+    of_cuda = whole_name(tree, dotted(call.func)) in OF_DEVICE
+    others = call.args if of_cuda or call.args[0].keyword is not None else call.args[1:]
+    if any(each.keyword is None or each.keyword.value not in ("dtype", "device_type") for each in others):
+        return None
+    made = f"{tree.torch_name}.autocast({tree.quote}cpu{tree.quote}, dtype={tree.torch_name}.{dtype})"
+    edited = tree.edited({call: lambda _: cst.parse_expression(made)})
+    note = "The autocast that stood here is one of CUDA, and does nothing on a CPU. On a GPU, put it back."
+    return None if edited is None else as_change(tree.source, edited, tree.lines(call)[0], note)
+
+
+def _around(tree: SourceTree, line: int, device: str, *, surely: bool = False) -> cst.Call | None:
+    """The call of the innermost autocast of this device that a line of a function lies in. `surely`: only one that says
+    of which device it is."""
     inner = tree.innermost(line)
     for each in () if inner is None else (inner, *tree.around(inner)):
         if isinstance(each, SCOPES):
             return None
         for item in each.items if isinstance(each, cst.With) else ():
             call = item.item
-            if isinstance(call, cst.Call) and last_name(call.func) == "autocast" and _may_be_of(tree, call, device):
-                return call
+            if isinstance(call, cst.Call) and last_name(call.func) == "autocast":
+                of = _device(tree, call)
+                if of == device or (of is None and not surely):
+                    return call
     return None
 
 
-def _may_be_of(tree: SourceTree, call: cst.Call, device: str) -> bool:
-    """Whether it is an autocast of this device, as far as it says."""
+def _device(tree: SourceTree, call: cst.Call) -> str | None:
+    """Of which device an autocast is; None where it does not say."""
     of = OF_DEVICE.get(whole_name(tree, dotted(call.func)))
-    if of is None:
-        first = call.args[0].value if call.args and call.args[0].keyword is None else _named(call, "device_type")
-        known = None if first is None else constant(first)
-        of = device if known is None else str(known[0])
-    return of == device
+    if of is not None:
+        return of
+    first = call.args[0].value if call.args and call.args[0].keyword is None else _named(call, "device_type")
+    known = None if first is None else constant(first)
+    return None if known is None else str(known[0])
 
 
 def _dtype(call: cst.Call, device: str) -> str:

@@ -6,7 +6,7 @@ import re
 from functools import partial
 
 from bottleneck_doctor.edits.autocast_block import autocast_change
-from bottleneck_doctor.edits.autocast_region import set_region
+from bottleneck_doctor.edits.autocast_region import moved_region, set_region
 from bottleneck_doctor.edits.backward_functions import of_step
 from bottleneck_doctor.edits.backward_passes import are_elsewhere
 from bottleneck_doctor.edits.drafts import Drafts, Told
@@ -56,8 +56,12 @@ def autocast_step(dtype: str, found: Found, running: Running) -> Step | None:
             last = drafts.line(backward.file, backward.line) if backward is not None and beside else None
             return partial(autocast_change, backward_line=last, device=device, dtype=dtype, alone=alone)
 
+        def moved(site: Site) -> Change:
+            return partial(moved_region, dtype=dtype.removeprefix("torch."))
+
         # Where the model is called in another function than the backward pass, the line that leads there will do.
-        return first_of(lines, change, by_trainer)(drafts)
+        at_last = first_of(lines, moved, by_trainer) if device == "cpu" else by_trainer
+        return first_of(lines, change, at_last)(drafts)
 
     return step
 
