@@ -84,6 +84,26 @@ def test_where_glibc_keeps_its_parameters_in_an_unknown_place_it_stops_learning(
     assert told["larger"] > 1000
 
 
+def test_a_glibc_that_keeps_no_such_blocks_is_left_as_it_was() -> None:
+    """Before 2.35, it took no size above 32 MiB."""
+    patch = """
+plain = heap.Heap._set
+heap.Heap._set = lambda self, parameter, value: value <= 1 << 25 and plain(self, parameter, value)
+def keep(self, plain=heap.Heap.keep):
+    try:
+        plain(self)
+    except heap.Refused as refused:
+        assert "too old" in str(refused)
+    else:
+        raise AssertionError
+heap.Heap.keep = keep
+"""
+    told = measured(patch)
+    assert told["second kept"][0] is False
+    assert alike(told["second back"][1])
+    assert told["smaller"] < 10
+
+
 def test_a_system_without_glibc_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str | None) -> object:
         raise OSError(name)

@@ -101,6 +101,7 @@ class Heap:
         while self._held:
             self._libc.free(self._held.pop())
         if not self._set(_MMAP_THRESHOLD, LARGEST_KEPT):
+            self.give_back()
             raise Refused("glibc is too old here to keep blocks of this size")
         self._set(_TRIM_THRESHOLD, -1)
         self._set(_TOP_PAD, _PAD)
