@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 from bottleneck_doctor.documents.report import Risk, Setting
+from bottleneck_doctor.knobs import allocator
 from bottleneck_doctor.knobs._spec import told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
@@ -104,6 +107,16 @@ def told_refusal(found: Found, knob: str, unseen: str) -> NotApplicable | None:
     if obstacle is None:
         return NotApplicable(unseen)
     return NotApplicable(obstacle) if obstacle else None
+
+
+def host_memory_obstacle(found: Found) -> NotApplicable | None:
+    """Why what gives the process its memory can't be changed for this loop, if it can't."""
+    if not found.device.startswith("cpu"):
+        return NotApplicable("the model computes on a device, and torch keeps the device's memory by itself")
+    if not sys.platform.startswith("linux"):
+        return NotApplicable("it works on Linux only")
+    chosen = allocator.chosen(os.environ)
+    return NotApplicable(f"already on: `{chosen}` is set") if chosen else None
 
 
 def copies_obstacle(found: Found) -> NotApplicable | None:

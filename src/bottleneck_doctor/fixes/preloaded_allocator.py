@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, host_memory_obstacle
 from bottleneck_doctor.knobs import allocator
 from bottleneck_doctor.runtime.wire.messages import Found
 
 
 def propose(found: Found) -> Offer | NotApplicable:
-    if not found.device.startswith("cpu"):
-        return NotApplicable("the model computes on a device, and torch keeps the device's memory by itself")
-    if not sys.platform.startswith("linux"):
-        return NotApplicable("it works on Linux only")
-    chosen = allocator.chosen(os.environ)
-    if chosen:
-        return NotApplicable(f"already on: `{chosen}` is set")
+    already = host_memory_obstacle(found)
+    if already is not None:
+        return already
     others = [name for name in allocator.LIBRARIES if allocator.installed(name) is not None]
     if not others:
         return NotApplicable("neither jemalloc nor tcmalloc is installed here")
