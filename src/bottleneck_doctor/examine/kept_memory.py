@@ -17,15 +17,12 @@ from statistics import median
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.labels import BASELINE, key_of
 from bottleneck_doctor.documents.report import Change, Combination, FixOutcome, Setting, Window
-from bottleneck_doctor.knobs import allocator
-from bottleneck_doctor.knobs import kept_memory as switched_memory
+from bottleneck_doctor.knobs import allocator, kept_memory
 from bottleneck_doctor.measure import pairing
 
 LEAST_SHARE = 0.03
 """Part of a step as written for which the kernel works less under the setting. Ours: below it, nobody sees the
 difference between promise and edit."""
-KEEPING = {allocator.NAME, switched_memory.NAME}
-"""Knobs whose variables keep memory in the process."""
 FEW = 0.5
 """Of the pages of a step as written, those that a step under the setting asks for at most. Tensors of half the size
 have half of the pages if nothing else is kept."""
@@ -42,7 +39,7 @@ class KeptMemory:
     def setting(self, setting: Setting) -> Setting:
         """The setting with the variables that it needs to be as fast as in its windows; itself if it needs none."""
         shrinking = knobs.shrinking(setting)
-        if not self._on_cpu or not shrinking or KEEPING & setting.keys():
+        if not self._on_cpu or not shrinking or kept_memory.is_part(setting):
             return setting
         # By itself, where it was measured so: more workers take pages away from this process for another reason.
         under = self._step(key_of(shrinking)) or self._step(key_of(setting))

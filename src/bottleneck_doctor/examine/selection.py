@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
+from operator import attrgetter
 from typing import Any
 
 from bottleneck_doctor import knobs
@@ -237,11 +238,12 @@ class Selection:
         if not self._insist:
             curve.drop_pointless(self.candidates, self.measured)
 
-    def heed_kernel(self, bound: float | None, share: float | None = None) -> None:
-        """Drop fixes that can only save time of the kernel, if that is too short. `bound`, `share`: as in `KernelTime`;
-        None if they are not known: then nothing is dropped. Measured settings stay."""
+    def heed_kernel(self, bound: float, share: float | None = None) -> None:
+        """Drop the fixes that can only save time of the kernel, if that is too short. Both are as in `KernelTime`."""
+        for each in filter(attrgetter("of_kernel"), self._all):
+            each.share = share
         least = WORTH_IT if self.focused() else WORTH_TRYING
-        self._leave_out(lambda each: too_little.of_kernel(each, bound, share, least), insisted=True)
+        too_little.leave_out(self._all, self.measured, lambda each: too_little.of_kernel(each, bound, least))
 
     def heed_explained(self, shares: Mapping[str, float] | None, sampling: SamplingProfile | None) -> None:
         """Heed what was seen of where the time goes. Each is as for the method that heeds it."""
@@ -264,11 +266,10 @@ class Selection:
         if sampling is not None:
             self._leave_out(lambda each: too_little.of_samples(each, sampling))
 
-    def _leave_out(self, why: Callable[[Candidate], str], *, insisted: bool = False) -> None:
-        """Drop the fixes for which there is a reason why they have too little to gain, unless one was measured.
-        `insisted`: also where the user named what is tried."""
-        if insisted or not self._insist:
-            too_little.leave_out(self._all, self.measured.sessions_by_key().keys(), why)
+    def _leave_out(self, why: Callable[[Candidate], str]) -> None:
+        """Drop the fixes for which there is a reason why they have too little to gain, unless one was measured."""
+        if not self._insist:
+            too_little.leave_out(self._all, self.measured, why)
 
     # -- in the selection ------------------------------------------------------------------------------------------
 

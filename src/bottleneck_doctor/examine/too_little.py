@@ -5,12 +5,13 @@ Each function returns the reason, as the end of a sentence, or "" if the fix may
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from bottleneck_doctor.documents.report import SamplingProfile
 from bottleneck_doctor.examine.evidence import TOO_LITTLE, Candidate
 from bottleneck_doctor.examine.ladder import WORTH_TRYING
 from bottleneck_doctor.explain.phased import DISTURBED
+from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.profiling.tree import most_within
 from bottleneck_doctor.wording import words
 
@@ -41,19 +42,18 @@ def of_samples(candidate: Candidate, sampling: SamplingProfile) -> str:
     return "" if _pays(most) else f"{named} took at most {words.share_text(most)} of the time"
 
 
-def of_kernel(candidate: Candidate, bound: float | None, share: float | None, least: float) -> str:
-    """`bound`, `share`: as in `KernelTime`; None if they are not known. Notes the share in the candidate. `least`: how
-    many times as fast training has to be for the fix to pay."""
-    if bound is None or not candidate.of_kernel:
+def of_kernel(candidate: Candidate, bound: float, least: float) -> str:
+    """`bound`: as in `KernelTime`. `least`: how many times as fast training has to be for the fix to pay."""
+    if not candidate.of_kernel or _pays(bound, least):
         return ""
-    candidate.share = share
-    return "" if _pays(bound, least) else f"the kernel takes only {words.share_text(bound)} of the time"
+    return f"the kernel takes only {words.share_text(bound)} of the time"
 
 
-def leave_out(candidates: Sequence[Candidate], measured: Collection[str], why: Callable[[Candidate], str]) -> None:
-    """Drop the candidates for which there is a reason, unless a setting of theirs was measured. `measured`: keys."""
+def leave_out(candidates: Sequence[Candidate], measured: Measurements, why: Callable[[Candidate], str]) -> None:
+    """Drop the candidates for which there is a reason, unless a setting of theirs was measured."""
+    keys = measured.sessions_by_key().keys()
     for candidate in candidates:
-        known = any(candidate.key(setting) in measured for setting in candidate.settings)
+        known = any(candidate.key(setting) in keys for setting in candidate.settings)
         if candidate.settings and not known and (reason := why(candidate)):
             candidate.settings = []
             candidate.refusal = f"{TOO_LITTLE}: {reason}"

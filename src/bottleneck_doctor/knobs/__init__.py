@@ -80,6 +80,11 @@ def by_variables(setting: Setting) -> Setting:
     return {each.name: setting[each.name] for each in knobs_of(setting) if isinstance(each.edit, Variables)}
 
 
+def is_by_variables(setting: Setting) -> bool:
+    """Whether variables around the process bring about all of a setting that changes something."""
+    return bool(setting) and by_variables(setting) == setting
+
+
 def variables(setting: Setting) -> dict[str, str]:
     """What is set around a process so that it starts under a setting."""
     found: dict[str, str] = {}

@@ -25,6 +25,11 @@ def alone(setting: Setting) -> bool:
     return setting in (SETTING, allocator.kept({}))
 
 
+def is_part(setting: Setting) -> bool:
+    """Whether a setting says what becomes of memory, whatever else it changes."""
+    return NAME in setting or allocator.NAME in setting
+
+
 def obstacle(found: Found) -> str | None:
     """Why it can't be switched while this program trains, "" where it can; None where the guest has not looked."""
     return told_obstacle(found, NAME)

@@ -194,7 +194,7 @@ def _change(fix: FixOutcome, result: Result) -> str:
     setting = words.setting_text(fix.setting, ranking.device(result)) if fix.setting else ""
     if fix.change is None:
         return setting
-    if knobs.by_variables(fix.setting) == fix.setting:
+    if knobs.is_by_variables(fix.setting):
         return f"before the command: {setting}"
     file = short_path(fix.change.file, result.entrypoint.cwd)
     place = words.site_text(file, fix.change.line)
@@ -217,7 +217,7 @@ def _next(result: Result) -> str:
     """What to do with this outcome: change the line, or give it more time, or run it again."""
     promise = ranking.promise(result)
     again = measured_again(result, () if promise is None else promise.changes)
-    if promise is not None and promise.setting and knobs.by_variables(promise.setting) == promise.setting:
+    if promise is not None and knobs.is_by_variables(promise.setting):
         before = words.setting_text(promise.setting)
         return f"put {before} before the command that starts the training, then measure again: {again}"
     if promise is not None and any(change.words for change in promise.changes):

@@ -32,7 +32,8 @@ _USUAL_MOST = 65536
 """Blocks that the kernel gives by themselves at most."""
 _NEAR = 4096
 _TRIES = 4
-_MAPPED = 2
+_FREE, _GROWN, _MAPPED, _NOWHERE = "free in the heap", "the heap has grown", "asked of the kernel by itself", "nowhere"
+_MAPPED_BIT = 2
 """A bit of the word before each block, which holds its size: the block was asked of the kernel by itself."""
 _WORD = ctypes.sizeof(ctypes.c_size_t)
 _ODD = (1_999_999_973, 131_101, 1_073_741_789)
@@ -108,10 +109,9 @@ class Heap:
 
     def keeps(self) -> bool:
         """Whether a large block is taken from the heap."""
-        block = self._take(2 * _MOST_LEARNT)
-        kept = block is not None and not _is_mapped(block)
+        block, origin = self._take(2 * _MOST_LEARNT)
         self._libc.free(block)
-        return kept
+        return origin in (_FREE, _GROWN)
 
     def give_back(self) -> None:
         """Be as before `keep`. Must not raise."""
@@ -132,9 +132,15 @@ class Heap:
     def _size(self) -> int:
         return int(self._ask().arena)
 
-    def _take(self, size: int) -> Optional[int]:
+    def _take(self, size: int) -> Tuple[Optional[int], str]:
+        """A block of this size, and where it comes from: `_FREE`, `_GROWN` or `_MAPPED`, or `_NOWHERE`."""
+        before = self._size()
         block: Optional[int] = self._libc.malloc(size)
-        return block
+        if block is None:
+            return None, _NOWHERE
+        if ctypes.c_size_t.from_address(block - _WORD).value & _MAPPED_BIT:
+            return block, _MAPPED
+        return block, _FREE if self._size() == before else _GROWN
 
     def _find_out(self) -> int:
         """The smallest size, in bytes, of a block that is asked of the kernel by itself."""
@@ -171,18 +177,13 @@ class Heap:
 
     def _is_asked_for(self, size: int) -> bool:
         """Whether the kernel is asked for a block of this size where the heap has no free one."""
-        held: List[int] = []
+        held: List[Optional[int]] = []
         try:
             while True:
-                before = self._size()
-                block = self._take(size)
-                if block is None:
-                    return False
+                block, origin = self._take(size)
                 held.append(block)
-                if _is_mapped(block):
-                    return True
-                if self._size() != before:
-                    return False  # The heap has grown for it.
+                if origin != _FREE:
+                    return origin == _MAPPED
         finally:
             for block in held:
                 self._libc.free(block)
@@ -191,13 +192,12 @@ class Heap:
         """Take the free blocks of the heap that have `least` bytes or more. Their pages were given back."""
         size = 1 << max(0, int(self._ask().fordblks)).bit_length()
         while size >= least:
-            before = self._size()
-            block = self._take(size)
-            if block is not None and not _is_mapped(block) and self._size() == before:
+            block, origin = self._take(size)
+            if block is not None and origin == _FREE:
                 self._held.append(block)
-                continue
-            self._libc.free(block)
-            size //= 2
+            else:
+                self._libc.free(block)
+                size //= 2
 
 
 class _Place:
@@ -251,7 +251,3 @@ def _places_in(start: int, end: int) -> Iterator[_Place]:
 
 
 _heaps: List[Heap] = []
-
-
-def _is_mapped(block: int) -> bool:
-    return bool(ctypes.c_size_t.from_address(block - _WORD).value & _MAPPED)
