@@ -461,8 +461,10 @@ def test_evaluations_now_and_then_belong_to_no_step(guest: StartGuest) -> None:
 
 
 @pytest.mark.sleeping
-def test_an_evaluation_in_each_step_is_a_known_part_of_it(guest: StartGuest) -> None:
-    script = guest(EVALUATES.replace("% 40", "% 1").replace("range(3)", "range(1)").replace("0.1", "0.03"))
+@pytest.mark.parametrize("under", ["no_grad", "enable_grad"])
+def test_an_evaluation_in_each_step_is_a_known_part_of_it(guest: StartGuest, under: str) -> None:
+    each = EVALUATES.replace("% 40", "% 1").replace("range(3)", "range(1)").replace("0.1", "0.03")
+    script = guest(each.replace("no_grad", under))
     script.found()
     done = script.window(mode="phases", lead_in=2, steps=40)
     assert done.seconds / done.steps in lasting(0.0405, rel=0.2)
@@ -470,6 +472,7 @@ def test_an_evaluation_in_each_step_is_a_known_part_of_it(guest: StartGuest) -> 
     assert times is not None
     assert times.evaluations in (39, 40)
     assert times.evaluation_share in lasting(0.03 / 0.0405, abs=0.08)
+    assert (times.passes, times.with_graph) == (4, 4 if under == "enable_grad" else 0)
     assert phases.interruption([done.pauses]) is None
     timed = script.window({}, lead_in=2, steps=20)
     assert (timed.status, timed.steps) == ("ok", 20)

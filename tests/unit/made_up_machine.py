@@ -523,7 +523,7 @@ def _told(
         "synchronising": [],
         "garbage": {"collections": 0, "seconds": 0.0},
         "exchanges": None,
-        "evaluations": {"times": 0, "seconds": 0.0},
+        "evaluations": {"times": 0, "seconds": 0.0, "passes": 0, "with_graph": 0},
         "frozen": [],
         "loading": None if load is None else _loaded(steps, load),
         "loading_missing": "nobody looked" if load is None else "",

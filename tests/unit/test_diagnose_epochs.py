@@ -215,6 +215,14 @@ def test_what_is_evaluated_in_each_step_is_a_part_of_the_steps() -> None:
     assert rarely.sentence.startswith("About once in 3 steps, the program puts its model into evaluation mode, for 129")
     assert finding("frequent-evaluation", healthy(steps=replace(seen, evaluations=1))) is None
     assert finding("frequent-evaluation", healthy(steps=replace(seen, evaluation_share=0.05))) is None
+    keeps = finding("frequent-evaluation", healthy(steps=replace(seen, passes=4, with_graph=4)))
+    assert keeps is not None
+    assert keeps.sentence.endswith("The evaluation keeps what a backward pass would need, and none comes.")
+    assert keeps.advice.startswith("Evaluate under `with torch.inference_mode():`.")
+    assert "every tenth step" in keeps.advice
+    mixed = finding("frequent-evaluation", healthy(steps=replace(seen, passes=4, with_graph=3)))
+    assert mixed is not None
+    assert "backward pass" not in mixed.sentence
 
 
 def test_evaluations_within_epochs_and_between_them_are_parts_of_one_time() -> None:

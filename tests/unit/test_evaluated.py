@@ -95,6 +95,21 @@ def test_what_is_called_in_steps_or_is_no_model_does_not_count(program: Program)
     assert program.told() == (0, 0)
 
 
+def test_within_steps_it_is_asked_whether_a_backward_pass_comes_to_what_came_out(program: Program) -> None:
+    """One comes in each step. It may differentiate the loss of a batch alone, or what a teacher made of it, too."""
+    seen = Evaluated(program.steps, within_steps=True)
+    for uses in (False, True, False):
+        seen.begin()
+        out = program.model(BATCH)
+        with torch.no_grad():
+            program.model(BATCH)
+        seen.rest()
+        (program.model(BATCH) + (out if uses else 0)).sum().backward()
+        program.steps.backwards += 1
+        seen.end()
+    assert (seen.passes, seen.with_graph) == (5, 2)
+
+
 def test_only_a_few_passes_of_a_few_pauses_are_looked_at(program: Program) -> None:
     before = nn.Module.__call__
     for pause in range(MOST_PAUSES + 2):

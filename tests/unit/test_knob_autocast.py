@@ -149,6 +149,54 @@ def test_what_a_loop_carries_from_step_to_step_is_of_the_model_s_type_behind_a_w
     assert not model._forward_pre_hooks, "nothing stays behind"
 
 
+class OwnLayer(nn.Module):
+    """As graph networks have it: a product, which autocast makes in its type, and a bias in the model's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(4, 4)), nn.Parameter(torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.mm(x, self.weight) + self.bias
+
+
+class InFullPrecision(nn.Module):
+    """A part that the program keeps out of autocast."""
+
+    def __init__(self, inside: nn.Module) -> None:
+        super().__init__()
+        self.inside = inside
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", enabled=False):
+            out: torch.Tensor = self.inside(x.float())
+        return out
+
+
+@pytest.mark.parametrize(
+    ("parts", "effect"),
+    [
+        ([nn.Linear(4, 4)], True),
+        ([OwnLayer()], None),
+        ([nn.Linear(4, 4), OwnLayer()], True),
+        ([InFullPrecision(nn.Linear(4, 4))], False),
+        ([InFullPrecision(nn.Linear(4, 4)), OwnLayer()], False),
+    ],
+)
+def test_only_torch_s_own_layers_show_that_autocast_does_nothing(parts: list[nn.Module], effect: bool | None) -> None:
+    model = nn.Sequential(*parts)
+    steps = Steps()
+    steps.roots = [model]
+    context = GuestContext(steps, "cpu")
+    knob = Autocast()
+    knob.apply("bfloat16", context)
+    try:
+        assert dtype(model) is (torch.float32 if type(parts[-1]) is not nn.Linear else torch.bfloat16)
+        assert knob.effect("bfloat16", context) is effect
+    finally:
+        knob.revert(context)
+
+
 def test_it_is_told_where_bfloat16_has_no_fast_kernels() -> None:
     fast = torch.ops.mkldnn._is_mkldnn_bf16_supported()
     assert Autocast.facts(Steps(), "cpu") == (None if fast else {"slow_bfloat16": True})

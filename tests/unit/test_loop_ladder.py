@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader
 
 from bottleneck_doctor.runtime.loop import closures, ladder, records
 from bottleneck_doctor.runtime.loop import steps as all_steps
-from bottleneck_doctor.runtime.loop.ladder import look, look_at_closures
+from bottleneck_doctor.runtime.loop.ladder import look, look_at_backwards, look_at_closures
 from bottleneck_doctor.runtime.loop.period import MINIMUM_STEPS
 from bottleneck_doctor.runtime.loop.steps import Steps
 from bottleneck_doctor.runtime.wire.expected import BARE_STEPS, CLOSURE_PASSES, Expected
@@ -57,6 +57,35 @@ def test_what_trains_on_one_batch_is_a_loop_without_a_loader(monkeypatch: pytest
     assert steps_until_found(monkeypatch, 22.0, first=loader) == BARE_STEPS
     known = Expected("optimizer step", 1, [])
     assert steps_until_found(monkeypatch, 0.05, known, first=loader) == BARE_STEPS
+
+
+def passes_until_found(monkeypatch: pytest.MonkeyPatch, seconds: float, *, stepped: bool) -> int:
+    """Of a program with an optimizer that makes backward passes and no steps. `stepped`: it had made one before."""
+    clock = [1000.0]
+    for module in (ladder, records, all_steps):
+        monkeypatch.setattr(module, "now", lambda: clock[0])
+    steps = Steps()
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+    if stepped:
+        steps.optimizer_steps += 1
+        steps._observe_optimizer(optimizer)
+    for number in range(1, 40000):
+        clock[0] += seconds
+        steps.own_backwards += 1
+        steps.bare_backwards.add(("backward", ("train.py", 3)))
+        if (loop := look_at_backwards(steps)) is not None:
+            assert (loop.rung, loop.record) == ("backward", None)
+            return number
+    raise AssertionError("not found")
+
+
+@pytest.mark.parametrize(("stepped", "least"), [(False, 30.0), (True, 180.0)])
+def test_an_evaluation_that_computes_gradients_is_not_taken_for_the_training(
+    monkeypatch: pytest.MonkeyPatch, stepped: bool, least: float
+) -> None:
+    """MAML evaluates after its first step, and trains a copy of its model for each task: 10 000 passes of 7 ms."""
+    number = passes_until_found(monkeypatch, 0.007, stepped=stepped)
+    assert least < 0.007 * number < least + 5
 
 
 def batches_until_found(monkeypatch: pytest.MonkeyPatch, seconds: float, updates: int) -> int:

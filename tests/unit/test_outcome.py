@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.diagnosable import window
+from tests.unit.test_judge import FOUND
 
 from bottleneck_doctor.diagnose import Diagnosis, Headline
 from bottleneck_doctor.documents.report import Finding, SessionRecord
-from bottleneck_doctor.examine.outcome import failed_later, leading_to
+from bottleneck_doctor.examine.outcome import failed_later, leading_to, odd_loop
 
 FAILED = SessionRecord(
     number=2, setup_seconds=3.0, seconds=20.0, ended="the script failed: RuntimeError: no primitive."
@@ -71,3 +74,11 @@ def test_a_fix_of_computing_follows_from_what_computing_takes(
     named = frozenset({"slow-transform"} if of_data else ())
     found_out = Diagnosis([finding], [], of_data=named, computing=computing)
     assert leading_to(fix, WAITS, found_out).opening.startswith(told)
+
+
+def test_backward_passes_behind_an_optimizer_s_step_may_be_no_training() -> None:
+    (warning,) = odd_loop(replace(FOUND, rung="backward", steps_before=1), steps_followed=False)
+    assert warning.slug == "lower-rung"
+    assert "after 1 optimizer step. So what was measured may be an evaluation" in warning.sentence
+    (warning,) = odd_loop(replace(FOUND, rung="backward"), steps_followed=False)
+    assert warning.sentence == "No optimizer step was seen; steps are counted by backward passes."

@@ -47,7 +47,7 @@ def detail(**changes: Any) -> dict[str, Any]:
         ],
         "garbage": {"collections": 2, "seconds": 0.4},
         "exchanges": None,
-        "evaluations": {"times": 0, "seconds": 0.0},
+        "evaluations": {"times": 0, "seconds": 0.0, "passes": 0, "with_graph": 0},
         "frozen": [],
         "loading": {
             "num_workers": 2,

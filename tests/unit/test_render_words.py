@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from bottleneck_doctor.documents.report import Speedup
+from bottleneck_doctor.documents.report import Setting, Speedup
+from bottleneck_doctor.knobs import allocator
 from bottleneck_doctor.wording import words
 
 
@@ -20,6 +21,17 @@ def test_setting_reads_as_it_would_be_written_in_a_call() -> None:
     )
     assert words.setting_text({"precision": "high"}) == 'precision="high"'
     assert words.setting_text({}) == "as written"
+
+
+def test_sentences_have_a_short_name_for_several_variables() -> None:
+    both: Setting = {**allocator.kept({}), "num_workers": 2}
+    assert words.setting_code(both) == "`num_workers=2` and `MALLOC_…=…`"
+    whole = " ".join(f"{name}={value}" for name, value in allocator.KEEPING.items())
+    assert words.setting_code(both, whole=True) == f"`num_workers=2` and `{whole}`"
+    # One variable, and names that begin unlike, are as short as they can be.
+    assert words.setting_text({"single_threaded": "opencv"}) == "OPENCV_FOR_THREADS_NUM=1"
+    two = "OPENBLAS_NUM_THREADS=1 OPENCV_FOR_THREADS_NUM=1"
+    assert words.setting_text({"single_threaded": "openblas+opencv"}) == two
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,8 @@ class StepTimes:
     `ready_share`: part of the batches that lay ready when asked for. `first_step_seconds`: from the start of the
     process to the first step, and `first_batch_seconds`: the part of it in which training waited for its first batch;
     None where nothing loads, and in reports of earlier releases. `evaluations`: how often the model was in evaluation
-    mode within these steps, and `evaluation_share`: the part of their time that this took.
+    mode within these steps, and `evaluation_share`: the part of their time that this took. `passes` and `with_graph`
+    are those of an `EpochPause`, of the model in that mode.
     """
 
     steps: int
@@ -46,6 +47,8 @@ class StepTimes:
     first_step_seconds: float | None
     evaluations: int = 0
     evaluation_share: float = 0.0
+    passes: int = 0
+    with_graph: int = 0
     first_batch_seconds: float | None = None
 
 

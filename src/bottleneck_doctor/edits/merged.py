@@ -26,7 +26,9 @@ def changes(setting: Setting, found: Found, entrypoint: Sequence[str], project: 
     """`advice.changes_for`."""
     if setting and knobs.by_variables(setting) == setting:
         # No line of the user's says how it is started.
-        note = f"Put {words.setting_code(setting, found.device)} before the command that starts the training."
+        note = (
+            f"Put {words.setting_code(setting, found.device, whole=True)} before the command that starts the training."
+        )
         return [Change(file=site.file, line=0, diff="", note=note) for site in sites(found)[:1]]
     made = _steps(setting, found, entrypoint, project)
     groups = _apart(made.steps, project)

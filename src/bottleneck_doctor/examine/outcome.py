@@ -261,7 +261,7 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
         found += _weak_evidence(judged, sure=gathered.sure_after is not None)
     if gathered.selection is not None:
         measured = gathered.selection.measured
-        found += _odd_loop(measured.found, steps_followed=measured.steps_followed)
+        found += odd_loop(measured.found, steps_followed=measured.steps_followed)
     found += [cells_counted(word) for word in gathered.argv if is_notebook(word)][:1]
     if gathered.missing_ranks:
         found.append(rank_missing(gathered.missing_ranks))
@@ -370,8 +370,8 @@ def _weak_evidence(judged: judge.Judgement, *, sure: bool) -> list[Warning]:
     return found
 
 
-def _odd_loop(found: Found, *, steps_followed: bool) -> list[Warning]:
-    """`steps_followed`: as in `Measurements`."""
+def odd_loop(found: Found, *, steps_followed: bool) -> list[Warning]:
+    """What may be odd about a loop that was found. `steps_followed`: as in `Measurements`."""
     odd = []
     if not found.periodic:
         odd.append(
@@ -393,6 +393,15 @@ def _odd_loop(found: Found, *, steps_followed: bool) -> list[Warning]:
                 slug="lower-rung",
                 sentence="The loop was found by its batches alone, and an optimizer made steps later. So what was "
                 "measured may be a look through the data before training, and not the training.",
+            )
+        )
+    elif found.steps_before:
+        made = words.count_text(found.steps_before, "optimizer step")
+        odd.append(
+            Warning(
+                slug="lower-rung",
+                sentence=f"The loop was found by its backward passes, after {made}. So what was measured may be an "
+                "evaluation that computes gradients, and not the training.",
             )
         )
     elif found.rung != "optimizer step":

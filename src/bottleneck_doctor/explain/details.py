@@ -184,10 +184,13 @@ class Exchanges(TypedDict):
 
 
 class StepEvaluations(TypedDict):
-    """How often the model was in evaluation mode within steps, and the seconds of that."""
+    """How often the model was in evaluation mode within steps, and the seconds of that. See `runtime/loop/evaluated.py`
+    for `passes` and `with_graph`."""
 
     times: int
     seconds: float
+    passes: int
+    with_graph: int
 
 
 class TimedPart(TypedDict):

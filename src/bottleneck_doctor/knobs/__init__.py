@@ -189,6 +189,14 @@ def code(name: str, value: SettingValue, device: str) -> str | None:
     return None if each is None or each.edit is None else each.edit.code(value, device)
 
 
+def called(name: str, value: SettingValue, device: str) -> str | None:
+    """What a sentence calls a value: as `code`, but in short where several variables are set."""
+    each = knob(name)
+    if each is not None and isinstance(each.edit, Variables):
+        return each.edit.called(value)
+    return code(name, value, device)
+
+
 def own_settings(found: Found) -> Setting:
     """The user's own values, as far as they are known."""
     own = {each.name: each.own(found) for each in all_knobs()}

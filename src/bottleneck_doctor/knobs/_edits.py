@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.runtime.wire.messages import Found, Site, Taker
@@ -411,6 +412,14 @@ class Variables:
 
     def code(self, value: SettingValue, device: str) -> str | None:
         return " ".join(f"{name}={shlex.quote(text)}" for name, text in self.of(value).items()) or None
+
+    def called(self, value: SettingValue) -> str | None:
+        """What a sentence calls them: `MALLOC_…=…` for several whose names begin alike, else all of them; None where
+        nothing is set."""
+        names = list(self.of(value))
+        words = zip(*(name.split("_") for name in names), strict=False)
+        alike = [each[0] for each in takewhile(lambda each: len(set(each)) == 1, words)]
+        return f"{'_'.join(alike)}_…=…" if len(names) > 1 and alike else self.code(value, "")
 
 
 Edit = (

@@ -83,6 +83,8 @@ def step_times(
         first_step_seconds=first_step_seconds,
         evaluations=sum(detail["evaluations"]["times"] for detail in details),
         evaluation_share=min(1.0, evaluating / total) if total > 0 else 0.0,
+        passes=sum(detail["evaluations"]["passes"] for detail in details),
+        with_graph=sum(detail["evaluations"]["with_graph"] for detail in details),
         first_batch_seconds=first_batch_seconds,
     )
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 import jinja2
 
+from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Change, Sources, Speedup
 from bottleneck_doctor.render import svg
 from bottleneck_doctor.render.engine import TEXT_LIMIT, engine, unbroken, with_code
@@ -42,6 +43,7 @@ def environment(cwd: str, device: str = "", sources: Sources | None = None) -> j
         interval=words.interval_text,
         protection=words.protection_text,
         setting=lambda setting: with_code(words.setting_code(setting, device)),
+        whole_setting=lambda setting: with_code(words.setting_code(setting, device, whole=True)),
         milliseconds=words.milliseconds_text,
         window=lambda window: with_code(words.window_code(window, device)),
         number=words.number_text,
@@ -54,6 +56,7 @@ def environment(cwd: str, device: str = "", sources: Sources | None = None) -> j
     made.globals.update(
         count=words.count_text,
         plural=words.plural,
+        by_variables=knobs.is_by_variables,
         differs=words.differs,
         masked=words.has_masked,
         masked_note=words.MASKED_NOTE,

@@ -191,11 +191,11 @@ def _ratio(fix: FixOutcome) -> str:
 
 
 def _change(fix: FixOutcome, result: Result) -> str:
-    setting = words.setting_text(fix.setting, ranking.device(result)) if fix.setting else ""
     if fix.change is None:
-        return setting
+        return words.setting_text(fix.setting, ranking.device(result), whole=True) if fix.setting else ""
     if knobs.is_by_variables(fix.setting):
-        return f"before the command: {setting}"
+        return f"before the command: {words.setting_text(fix.setting, whole=True)}"
+    setting = words.setting_text(fix.setting, ranking.device(result)) if fix.setting else ""
     file = short_path(fix.change.file, result.entrypoint.cwd)
     place = words.site_text(file, fix.change.line)
     return f"{place}  {setting}".rstrip()
@@ -218,7 +218,7 @@ def _next(result: Result) -> str:
     promise = ranking.promise(result)
     again = measured_again(result, () if promise is None else promise.changes)
     if promise is not None and knobs.is_by_variables(promise.setting):
-        before = words.setting_text(promise.setting)
+        before = words.setting_text(promise.setting, whole=True)
         return f"put {before} before the command that starts the training, then measure again: {again}"
     if promise is not None and any(change.words for change in promise.changes):
         # No line is changed for these, or not only.

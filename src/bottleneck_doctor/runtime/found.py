@@ -80,6 +80,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
         "backward_site": steps.backward_site,
         "position": taken,
         "optimizer_steps": made,
+        "steps_before": steps.optimizer_steps if loop.rung == "backward" else 0,
         "own": own_settings() if steps.callers.own is None else steps.callers.own,
         "obstacles": obstacles(steps, asked),
         "facts": facts(steps, device, asked, tried),

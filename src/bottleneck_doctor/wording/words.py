@@ -128,15 +128,16 @@ def code_parts(sentence: str) -> list[tuple[bool, str]]:
     return [(index % 2 == 1, part) for index, part in enumerate(parts) if part]
 
 
-def setting_parts(setting: Setting, device: str = "") -> list[str]:
+def setting_parts(setting: Setting, device: str = "", *, whole: bool = False) -> list[str]:
     """What a user writes for a setting, one text for each place: arguments of the DataLoader, then calls of torch's.
 
-    `device` as in a `Baseline` (`cuda:0`); without one a call that needs it names it `device`.
+    `device` as in a `Baseline` (`cuda:0`); without one a call that needs it names it `device`. `whole`: with each
+    variable and its value, where a sentence has a short name for several of them.
     """
     arguments: list[str] = []
     calls: list[str] = []
     for name, value in setting.items():
-        code = knobs.code(name, value, device)
+        code = (knobs.code if whole else knobs.called)(name, value, device)
         if code is None:
             arguments.append(f"{name}={_value_text(value)}")
         else:
@@ -144,14 +145,15 @@ def setting_parts(setting: Setting, device: str = "") -> list[str]:
     return ([", ".join(arguments)] if arguments else []) + calls
 
 
-def setting_text(setting: Setting, device: str = "") -> str:
-    """A setting as a user would write it, without marks; `as written` for the baseline."""
-    return listed(setting_parts(setting, device)) or "as written"
+def setting_text(setting: Setting, device: str = "", *, whole: bool = False) -> str:
+    """A setting as a user would write it, without marks; `as written` for the baseline. `whole` as in
+    `setting_parts`."""
+    return listed(setting_parts(setting, device, whole=whole)) or "as written"
 
 
-def setting_code(setting: Setting, device: str = "") -> str:
+def setting_code(setting: Setting, device: str = "", *, whole: bool = False) -> str:
     """The same for a sentence: each part of it in backticks."""
-    return listed([f"`{part}`" for part in setting_parts(setting, device)]) or "as written"
+    return listed([f"`{part}`" for part in setting_parts(setting, device, whole=whole)]) or "as written"
 
 
 def listed(parts: Sequence[str]) -> str:

@@ -67,15 +67,16 @@ def _within_steps(evidence: Evidence) -> Statement | None:
         return None
     every = seen.steps / seen.evaluations
     seconds = seen.evaluation_share * seen.mean_ms / 1000 * every
+    kept = keeps_graphs(seen)
     often = "In each step" if every < EACH else f"About once in {words.count_text(round(every), 'step')}"
     return Statement(
         sentence=(
             f"{often}, the program puts its model into evaluation mode, for "
-            f"{words.duration_text(seconds)}. That is {words.share_text(share)} of the time."
+            f"{words.duration_text(seconds)}. That is {words.share_text(share)} of the time.{KEPT if kept else ''}"
         ),
         figures=_figures(share, seconds, every, seen.evaluations),
         weight=share,
-        advice=ADVICE_WITHIN_STEPS,
+        advice=f"{WITHOUT_GRADIENTS} {ADVICE_WITHIN_STEPS}" if kept else ADVICE_WITHIN_STEPS,
         clause=f"spends {words.share_text(share)} of the time with the model in evaluation mode",
     )
 

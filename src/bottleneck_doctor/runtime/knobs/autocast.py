@@ -64,7 +64,7 @@ class Autocast(Knob):
         self._wrapped: List[Tuple[Any, Any]] = []
         self._checks: List[Any] = []
         self._seen: Optional[bool] = None
-        """Whether a layer gave something of the type out; None where none was called by its hooks."""
+        """Whether a layer gave something of the type out; None where no layer of torch's was called by its hooks."""
         self._entered = False
         self._scaler: Any = None
         self._dtype = torch.bfloat16
@@ -169,7 +169,10 @@ class Autocast(Knob):
         if isinstance(output, tuple) and output:
             output = output[0]  # A recurrent layer's state comes with it.
         if isinstance(output, torch.Tensor) and output.is_floating_point():
-            self._seen = bool(self._seen) or output.dtype is self._dtype
+            if output.dtype is self._dtype:
+                self._seen = True
+            elif _is_of_torch(module):
+                self._seen = bool(self._seen)
 
     def _scale(self, loss: torch.Tensor) -> torch.Tensor:
         return self._scaler.scale(torch.ones_like(loss, dtype=torch.float32)).to(loss.dtype)  # type: ignore[no-any-return]
@@ -210,6 +213,12 @@ def _uncompiled(root: Any) -> List[Any]:
     """The modules of `root` that are in no compiled graph."""
     compiled = {id(inner) for module in root.modules() if is_compiled(module) for inner in module.modules()}
     return [module for module in root.modules() if id(module) not in compiled]
+
+
+def _is_of_torch(module: Any) -> bool:
+    """Whether torch itself computes this layer. What other layers add to their product, as a bias of theirs, may be in
+    the model's own type, and so what they give out."""
+    return (getattr(type(module).forward, "__module__", "") or "").startswith("torch.")
 
 
 def _is_matrix_layer(module: Any) -> bool:

@@ -6,7 +6,7 @@ of all modules are watched instead, until a few of the model's own were seen.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List
 
 import torch
 
@@ -21,18 +21,35 @@ MOST_PASSES = 4
 """Passes of a pause that are looked at."""
 
 
-class Evaluated:
-    """`passes`: how many of the model's passes from `begin` to `end` were looked at; `with_graph`: those of them whose
-    output could be differentiated, although no backward pass followed."""
+class _Pass:
+    """A pass of the model: how many backward passes came before it, and what it gave out."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, backwards: int, made: List[torch.Tensor]) -> None:
+        self.backwards = backwards
+        self.used = False
+        """Whether a backward pass came to its output."""
+        differentiable = [tensor for tensor in made if tensor.requires_grad]
+        self.graph = bool(differentiable)
+        for tensor in differentiable:
+            tensor.register_hook(self._reached)
+
+    def _reached(self, gradient: torch.Tensor) -> None:
+        self.used = True
+
+
+class Evaluated:
+    """`passes`: how many of the model's passes from `begin` to `end` or `rest` were looked at; `with_graph`: those of
+    them whose output could be differentiated, although no backward pass followed. `within_steps`: one follows in any
+    case before `end`, and may differentiate what came out, or something else."""
+
+    def __init__(self, steps: Steps, *, within_steps: bool = False) -> None:
         self.passes = 0
         self.with_graph = 0
         self._steps = steps
+        self._within_steps = within_steps
         self._pauses = 0
         self._watches = False
-        self._seen: List[Tuple[int, bool]] = []
-        """Backward passes so far at a pass of the model, and whether its output could be differentiated."""
+        self._seen: List[_Pass] = []
         self._patches = Patches()
 
     def begin(self) -> None:
@@ -49,18 +66,22 @@ class Evaluated:
         """The loop asks for its next batch, before anything else is switched. Costs nothing where nothing was begun."""
         if not self._watches and not self._seen:
             return
-        self._take_off()
+        self.rest()
         seen, self._seen = self._seen, []
         # What a backward pass followed was training: a loop that fetches ahead does its last step here.
-        kept = [graph for backwards, graph in seen if backwards == self._steps.backwards]
+        kept = [each for each in seen if not self._trains(each)]
         self.passes += len(kept)
-        self.with_graph += sum(kept)
+        self.with_graph += sum(each.graph for each in kept)
+
+    def _trains(self, each: _Pass) -> bool:
+        return each.used if self._within_steps else each.backwards != self._steps.backwards
 
     def totals(self) -> Dict[str, int]:
         """As JSON values."""
         return {"passes": self.passes, "with_graph": self.with_graph}
 
-    def _take_off(self) -> None:
+    def rest(self) -> None:
+        """No more passes are looked at; `end` says what became of those that were."""
         self._watches = False
         self._patches.take_off()
 
@@ -70,17 +91,11 @@ class Evaluated:
         def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
             made = original(module, *args, **kwargs)
             if id(module) in roots and not is_compiling() and self._watches:
-                graph = _has_graph(made)
-                if graph is not None:
-                    self._seen.append((self._steps.backwards, graph))
+                tensors = tensors_of(made)
+                if tensors:
+                    self._seen.append(_Pass(self._steps.backwards, tensors))
                 if len(self._seen) >= MOST_PASSES:
-                    self._take_off()
+                    self.rest()
             return made
 
         return call
-
-
-def _has_graph(made: Any) -> Optional[bool]:
-    """Whether what a model returned could be differentiated; None if no tensor is seen in it."""
-    tensors = tensors_of(made)
-    return any(tensor.requires_grad for tensor in tensors) if tensors else None

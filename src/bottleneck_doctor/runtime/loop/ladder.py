@@ -38,6 +38,9 @@ PATIENCE_WITH_OPTIMIZER = 200, 30.0
 """Backward passes in a row, and seconds, after which they are taken for the steps of a loop without loader or
 optimizer: where there is neither; where a loader is there, whose batches may come later; and where an optimizer is,
 which may step once gradients of many passes have been added up."""
+PATIENCE_BETWEEN_STEPS = 200, 180.0
+"""The same where an optimizer has stepped, after fewer passes or sooner: an evaluation that computes gradients, as of
+meta-learning, may come before its next steps."""
 
 ON_ONE_BATCH = (40, PATIENCE_SECONDS), (12, 60.0)
 """Optimizer steps since the last batch, and seconds, after which no loader is taken to feed them: a program took one
@@ -205,7 +208,7 @@ def look_at_backwards(steps: Steps) -> Optional[Loop]:
     if row.count < count or row.lasted() < seconds:
         return None
     if steps.patience is None:
-        steps.patience = _patience_with_backwards()
+        steps.patience = PATIENCE_BETWEEN_STEPS if steps.optimizer_steps else _patience_with_backwards()
         return look_at_backwards(steps)
     if not steps.looks_from:
         steps.looks_from = row.count

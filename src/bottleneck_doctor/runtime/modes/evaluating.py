@@ -1,9 +1,11 @@
-"""How long the model is in evaluation mode within steps, as in a loop that evaluates after each of them."""
+"""How long the model is in evaluation mode within steps, as in a loop that evaluates after each of them, and whether
+it keeps what a backward pass would need there."""
 
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Tuple
 
+from ..loop.evaluated import Evaluated
 from ..loop.steps import Steps
 from ..process.originals import now
 
@@ -18,15 +20,18 @@ class StepEvaluations:
         self._seconds = 0.0
         self._began: Optional[Tuple[float, int]] = None
         """When the model came into that mode, and the number of backward passes before."""
+        self._evaluated = Evaluated(steps, within_steps=True)
 
     def begin(self) -> None:
         """The model comes into evaluation mode."""
         self._synchronise()
+        self._evaluated.begin()
         self._began = now(), self._steps.own_backwards
 
     def end(self) -> None:
         """It trains again."""
         began, self._began = self._began, None
+        self._evaluated.rest()
         if began is None or began[1] != self._steps.own_backwards:
             return
         self._synchronise()
@@ -36,7 +41,9 @@ class StepEvaluations:
     def forget(self) -> None:
         """What goes on now is no part of a step."""
         self._began = None
+        self._evaluated.rest()
 
     def detail(self) -> Dict[str, Any]:
-        """As JSON values."""
-        return {"times": self._times, "seconds": self._seconds}
+        """As JSON values. Every pass that was looked at lies behind."""
+        self._evaluated.end()
+        return {"times": self._times, "seconds": self._seconds, **self._evaluated.totals()}

@@ -124,6 +124,8 @@ class Found:
     setup_seconds: float = 0.0
     position: int = 0
     optimizer_steps: int = 0
+    steps_before: int = 0
+    """Optimizer steps that were seen, where the loop goes by backward passes all the same."""
     first_batch: float = 0.0
     """When the first batch was requested, in Unix time."""
     own: Dict[str, Any] = field(default_factory=dict)
