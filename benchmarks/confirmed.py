@@ -117,6 +117,7 @@ PROGRAMS = (
     _works("spawned_epochs.py", "forked-workers"),
     _works("many_columns.py", "sharing-strategy"),
     _works("dropped_features.py", "quick-dropout"),
+    _works("policy_update.py", "distribution-checks"),
     _works("searched_parameters.py", "no-unused-search", "bucket-views"),
     _works("padded_texts.py", "checkpointing"),
     _works("padded_texts.py", "grouped-lengths", again=True),

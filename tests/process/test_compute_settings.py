@@ -286,7 +286,7 @@ for epoch in range(100000):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(rows), labels).backward()
         optimizer.step()
-        note("steps", model._compiled_call_impl is not None)
+        note("steps", [model._compiled_call_impl is not None, torch.distributions.Distribution._validate_args])
 """
 )
 
@@ -294,6 +294,8 @@ for epoch in range(100000):
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch compiles with a C++ compiler, and there is none")
 def test_the_model_is_compiled_in_its_windows_and_nowhere_else(guest: StartGuest) -> None:
+    """When torch first compiles something in a process, distributions no longer check their values, also in steps that
+    are not compiled."""
     script = guest(COMPILABLE.replace("ROWS", "64000"))
     assert script.found().obstacles["compiled"] == ""
     for value in (True, "reduce-overhead", True):
@@ -301,10 +303,10 @@ def test_the_model_is_compiled_in_its_windows_and_nowhere_else(guest: StartGuest
         done = script.window({"compiled": value}, lead_in=3, steps=5)
         assert (done.status, done.reason, done.effect) == ("ok", "", {"compiled": True})
         assert done.seconds < 1.0, "compiling is no part of what is timed"
-        assert set(script.notes("steps")[begun:]) == {True}
+        assert script.notes("steps")[begun + 1 :] == [[True, False]] * (len(script.notes("steps")) - begun - 1)
         begun = len(script.notes("steps"))
         assert script.window(steps=5).status == "ok"
-        assert set(script.notes("steps")[begun + 1 :]) == {False}
+        assert script.notes("steps")[begun + 1 :] == [[False, True]] * (len(script.notes("steps")) - begun - 1)
 
 
 @pytest.mark.slow
@@ -474,6 +476,38 @@ def test_dropout_draws_fewer_bits_in_its_window_alone(guest: StartGuest) -> None
     (change,) = changes_for({"quick_dropout": True}, found)
     assert "+torch.nn.functional.dropout = quick_dropout" in change.diff
     assert noted_around_its_window(script, "plain", "quick_dropout", True) == [{True}, {False}, {True}]
+
+
+DISTRIBUTED = (
+    PRELUDE
+    + """
+from torch.distributions import Categorical, Distribution
+model = nn.Linear(16, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(TensorDataset(torch.rand(64, 16), torch.randint(0, 4, (64,))), batch_size=8)
+for epoch in range(4):
+    for rows, labels in loader:
+        optimizer.zero_grad()
+        chances = Categorical(logits=model(rows))
+        (-chances.log_prob(labels).mean()).backward()
+        optimizer.step()
+        try:
+            chances.log_prob(torch.full((8,), 0.5))
+        except ValueError:
+            note("checked", True)
+        else:
+            note("checked", False)
+"""
+)
+
+
+def test_distributions_check_no_values_in_their_window_alone(guest: StartGuest) -> None:
+    script = guest(DISTRIBUTED)
+    found = script.found()
+    assert found.facts["distribution_checks"] == {"obstacle": ""}
+    (change,) = changes_for({"distribution_checks": False}, found)
+    assert "+torch.distributions.Distribution.set_default_validate_args(False)" in change.diff
+    assert noted_around_its_window(script, "checked", "distribution_checks", False) == [{True}, {False}, {True}]
 
 
 VANISHING = (

@@ -11,7 +11,7 @@ import pytest
 
 from bottleneck_doctor import fixes, knobs
 from bottleneck_doctor.documents.report import Phases, Setting
-from bottleneck_doctor.fixes import RETIRED_IDS, NotApplicable, Offer, catalogue
+from bottleneck_doctor.fixes import RETIRED_IDS, NotApplicable, Offer, catalogue, distribution_checks
 from bottleneck_doctor.fixes._fix import Part
 from bottleneck_doctor.fixes.workers import sweep
 from bottleneck_doctor.knobs import all_knobs, allocator
@@ -505,6 +505,19 @@ def test_numbers_next_to_0_are_taken_as_0_where_they_were_seen() -> None:
     assert "could not be seen" in refusal("flush-denormal", FOUND)
     none = replace(FOUND, facts={"flush_denormal": {"obstacle": "hardly any such number was seen"}})
     assert refusal("flush-denormal", none) == "hardly any such number was seen"
+
+
+def test_distributions_are_made_without_checks_where_they_were_seen_to_check() -> None:
+    seen = replace(FOUND, facts={"distribution_checks": {"obstacle": ""}})
+    assert settings("distribution-checks", seen) == [{"distribution_checks": False}]
+    offers = {device: distribution_checks.propose(replace(seen, device=device)) for device in ("cpu", "cuda:0")}
+    assert {device: isinstance(each, Offer) and bool(each.within) for device, each in offers.items()} == {
+        "cpu": True,
+        "cuda:0": False,  # There, a check waits for what the device computes.
+    }
+    assert "could not be seen" in refusal("distribution-checks", FOUND)
+    none = replace(FOUND, facts={"distribution_checks": {"obstacle": "no distribution was made"}})
+    assert refusal("distribution-checks", none) == "no distribution was made"
 
 
 def test_numbers_are_taken_late_where_they_are_only_recorded() -> None:

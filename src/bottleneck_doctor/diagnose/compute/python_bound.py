@@ -58,5 +58,6 @@ RULE = Rule(
     judge=judge,
     source="https://horace.io/brrr_intro.html",
     advice="Use a few operations on large tensors instead of loops, use larger batches, or compile the model.",
+    fixes=("distribution-checks",),
     contradicts=("compute-bound", "launch-bound"),
 )

@@ -103,5 +103,6 @@ RULE = Rule(
     source=TUNING_GUIDE,
     advice="Do this work only every so many steps, keep figures as tensors until then, or move it to another thread or "
     "process.",
+    fixes=("distribution-checks",),
     contradicts=("compute-bound",),
 )

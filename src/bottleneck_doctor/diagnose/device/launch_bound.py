@@ -39,6 +39,6 @@ RULE = Rule(
     judge=judge,
     source="https://developer.nvidia.com/blog/cuda-graphs/",
     advice='Use larger batches, `torch.compile(model, mode="reduce-overhead")` or CUDA graphs, and fused optimizers.',
-    fixes=("compile", "fused-optimizer"),
+    fixes=("compile", "fused-optimizer", "distribution-checks"),
     contradicts=("compute-bound", "python-bound", "tensor-cores-idle"),
 )

@@ -13,6 +13,7 @@ from typing import Any, Dict, Optional
 from torch.nn.parallel import DistributedDataParallel
 
 from ..loop.steps import Steps
+from ..process.compiled import is_compiled_in_place
 from . import GuestContext, Knob, Refused
 
 NONE = "no DistributedDataParallel exchanges gradients in this loop"
@@ -22,7 +23,7 @@ def exchanging(steps: Steps) -> Any:
     """The one model of the loop whose gradients are exchanged, and whose forward pass runs as written; None if there
     is none or more than one."""
     models = [root for root in steps.roots if isinstance(root, DistributedDataParallel)]
-    if len(models) != 1 or getattr(models[0], "_compiled_call_impl", None) is not None:
+    if len(models) != 1 or is_compiled_in_place(models[0]):
         return None
     return models[0]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, List
 
+from ..process.compiled import is_compiled_in_place
 from ..process.hook import Hook
 from . import GuestContext, Knob
 
@@ -44,7 +45,7 @@ class Held(Knob):
         self.put(value)
         for root in context.steps.roots:
             # One that was compiled in place would run the hook inside of its graph, and be compiled again for it.
-            if getattr(root, "_compiled_call_impl", None) is None:
+            if not is_compiled_in_place(root):
                 self._hooks.append(root.register_forward_pre_hook(Hook(self._look)))
 
     def before_step(self, context: GuestContext) -> None:

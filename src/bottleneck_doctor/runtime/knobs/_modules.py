@@ -11,6 +11,7 @@ import torch
 
 from ..loop.model_methods import model_methods
 from ..loop.steps import Steps
+from ..process.compiled import is_compiled_in_place
 from ..process.patches import Patches
 
 _VERSION = re.compile(r"\d+/\d+(?=: )")
@@ -21,7 +22,7 @@ _DEPTH = 4
 
 def is_compiled(module: Any) -> bool:
     """Whether this module is compiled, in place or as a wrapper."""
-    return type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
+    return type(module).__name__ == "OptimizedModule" or is_compiled_in_place(module)
 
 
 def patch_methods(patches: Patches, steps: Steps, replacement: Callable[[Any], Any]) -> None:

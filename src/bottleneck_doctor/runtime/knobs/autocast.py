@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 
 from ..loop.steps import Steps
+from ..process.compiled import is_compiled_in_place
 from ..process.hook import Hook
 from ..process.patches import Patches
 from . import GuestContext, Knob
@@ -83,10 +84,10 @@ class Autocast(Knob):
         self._device = context.device.split(":")[0]
         self._seen, self._entered = None, False
         for root in context.steps.roots:
-            if getattr(root, "_compiled_call_impl", None) is None:
-                self._hooks.append(root.register_forward_pre_hook(Hook(self._enter)))
-            else:
+            if is_compiled_in_place(root):
                 self._wrap(root)
+            else:
+                self._hooks.append(root.register_forward_pre_hook(Hook(self._enter)))
             layers = [module for module in _uncompiled(root) if _is_matrix_layer(module)]
             self._checks += [layer.register_forward_hook(Hook(self._look)) for layer in layers[:_MOST_LAYERS]]
         # A method that is called in place of the model computes before it calls the first module, too.
@@ -119,7 +120,7 @@ class Autocast(Knob):
         self._patches.take_off()
         self._remove(self._checks)
         for root in context.steps.roots:
-            if getattr(root, "_compiled_call_impl", None) is None:
+            if not is_compiled_in_place(root):
                 _CarriedOver(root, self._dtype).watch()
         while self._wrapped:
             root, compiled = self._wrapped.pop()

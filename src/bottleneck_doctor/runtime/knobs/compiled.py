@@ -13,6 +13,8 @@ import shutil
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
+from torch import distributions
+
 from ..loop.steps import Steps
 from ..process.compiled import compiled_graphs
 from . import GuestContext, Knob
@@ -31,6 +33,9 @@ class Compiled(Knob):
     def __init__(self) -> None:
         self._before: List[Tuple[Any, Any]] = []
         self._timed: Optional[int] = None
+        self._checked = True
+        """Whether torch's distributions checked their values before: torch switches that off for good when it first
+        compiles something in a process."""
         self._least = 0
         """How many graphs there were before those of this mode."""
 
@@ -39,6 +44,9 @@ class Compiled(Knob):
         self.gave_up = ""
         mode = value if isinstance(value, str) else ""
         roots = context.steps.roots
+        self._checked = distributions.Distribution._validate_args
+        if _kept:
+            distributions.Distribution.set_default_validate_args(False)
         self._least = 0 if all((id(root), mode) in _kept for root in roots) else compiled_graphs()
         for root in roots:
             self._before.append((root, getattr(root, "_compiled_call_impl", None)))
@@ -58,6 +66,7 @@ class Compiled(Knob):
         while self._before:
             root, compiled = self._before.pop()
             root._compiled_call_impl = compiled
+        distributions.Distribution.set_default_validate_args(self._checked)
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         return compiled_graphs() > self._least

@@ -31,7 +31,7 @@ class _Pass:
         differentiable = [tensor for tensor in made if tensor.requires_grad]
         self.graph = bool(differentiable)
         for tensor in differentiable:
-            tensor.register_hook(self._reached)
+            tensor.register_hook(self._reached)  # type: ignore[no-untyped-call]
 
     def _reached(self, gradient: torch.Tensor) -> None:
         self.used = True

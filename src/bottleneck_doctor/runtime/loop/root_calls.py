@@ -8,6 +8,7 @@ from typing import Any, List, Sequence
 
 import torch
 
+from ..process.compiled import is_compiled_in_place
 from ..process.hook import Hook
 from .batches import batch_elements
 
@@ -63,4 +64,4 @@ class RootInputs(_Counts):
 
 def measurable(roots: Sequence[Any]) -> bool:
     """Whether hooks on these modules change nothing: one that was compiled in place would be compiled again."""
-    return all(getattr(root, "_compiled_call_impl", None) is None for root in roots)
+    return not any(map(is_compiled_in_place, roots))
