@@ -273,6 +273,19 @@ CAUSES = (
         fixes=("quick-dropout",),
     ),
     Cause(
+        name="distributions that check their values",
+        program="workloads/policy_update.py",
+        cure=(
+            (
+                "torch.set_num_threads(1)",
+                "torch.set_num_threads(1)\n    torch.distributions.Distribution.set_default_validate_args(False)",
+            ),
+        ),
+        findings=("work-between-steps", "python-bound"),
+        fixes=("distribution-checks",),
+        seen=("leggedrobotics/rsl_rl#69", "ray-project/ray#50440", "pytorch/tensordict#872"),
+    ),
+    Cause(
         name="gradients that vanish",
         program="planted/vanishing_gradients.py",
         cure=(("torch.manual_seed(0)", "torch.set_flush_denormal(True)\n    torch.manual_seed(0)"),),

@@ -9,6 +9,7 @@ from tests.reports import invented as load
 from tests.reports import recorded
 
 from bottleneck_doctor.documents.report import Change
+from bottleneck_doctor.knobs import allocator
 from bottleneck_doctor.render import terminal
 
 
@@ -54,6 +55,17 @@ def test_a_line_to_change_is_said_from_the_folder_of_the_run() -> None:
     assert "examples/pets/train.py:100" in text
     assert "Next:   change lines 100 and 112 of examples/pets/train.py, then measure again" in text
     assert recorded("pets").entrypoint.cwd not in text
+
+
+def test_variables_that_belong_to_a_change_are_told_with_it() -> None:
+    """Its lines alone bring less than was promised."""
+    result = load("pets")
+    named = next(each for each in result.fixes if each.id == result.verdict.fix)
+    with_variables = replace(named, setting=allocator.kept(named.setting))
+    result = replace(result, fixes=[with_variables if each is named else each for each in result.fixes])
+    text = " ".join(terminal.render(result, report_path=None, width=400, color=False).split())
+    variables = " ".join(f"{name}={value}" for name, value in allocator.KEEPING.items())
+    assert f"Next: change line 42 of train.py, put {variables} before the command, then measure again" in text
 
 
 @pytest.mark.parametrize(

@@ -136,3 +136,15 @@ def test_what_is_copied_is_code_and_patch() -> None:
 def test_what_a_noise_floor_leaves_out() -> None:
     assert words.below_text(0.12) == " below 12 %"
     assert words.below_text(2.18) == " below 3.2×", "and not `nothing below 218 % is claimed`"
+
+
+def test_a_text_is_split_where_sentences_end_outside_of_code() -> None:
+    first = "Training waits 9.3 % of the time. "
+    second = "`a. b` and `num_workers=2` make training 2.3× faster (95 % 2.1–2.6, 3 pairs). "
+    assert words.sentences(f"{first}{second}This changes rounding.") == [
+        first.strip(),
+        second.strip(),
+        "This changes rounding.",
+    ]
+    assert words.sentences(f"{first}`a. b` does.") == [first.strip(), "`a. b` does."]
+    assert words.sentences("") == []

@@ -40,6 +40,9 @@ PAGE_LIMIT = 1_000_000
 WINDOW_ROWS = 400
 """Raw windows shown; all of them are in report.json."""
 
+IN_HEADLINE = 2
+"""Sentences of the verdict that are its headline: why, and what is promised. The rest stands below."""
+
 OPEN_CARDS = 8
 """Faster fixes shown as open cards; the rest are folded, so that a long list doesn't hide what follows."""
 
@@ -49,6 +52,9 @@ class Page:
     """Everything on the page that is more than a field of the result."""
 
     script_name: str
+    headline: str
+    """What the verdict says first: why, and what is promised."""
+    beyond_headline: str
     promise: ranking.Promise | None
     applying: applying.Applying | None
     speed_bar: Markup
@@ -119,6 +125,7 @@ def _page(result: Result) -> Page:
     cards = fixes.cards(result)
     promise = ranking.promise(result)
     best, ceiling = ranking.best_measured(result), ranking.ceiling(result)
+    said = words.sentences(result.verdict.sentence)
     return Page(
         script_name=_script_name(result.entrypoint.argv),
         promise=promise,
@@ -128,6 +135,8 @@ def _page(result: Result) -> Page:
         ceiling=ceiling,
         ceilings=ranking.ceilings(result),
         rate=rates.rate(result.baseline),
+        headline=" ".join(said[:IN_HEADLINE]),
+        beyond_headline=" ".join(said[IN_HEADLINE:]),
         whole_run=run_words.sentence(result),
         confirmations=ranking.confirmations(result),
         memory=memory_words.promise(result),

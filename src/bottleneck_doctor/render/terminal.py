@@ -227,7 +227,9 @@ def _next(result: Result) -> str:
         said += [change.note for change in promise.changes if change.words]
         return f"{words.visible(' '.join(said))} Then measure again: {again}"
     if promise is not None and promise.changes:
-        return f"change {words.visible(_places(promise.changes, result))}, then measure again: {again}"
+        variables = knobs.by_variables(promise.setting)
+        also = f", put {words.setting_text(variables, whole=True)} before the command" if variables else ""
+        return f"change {words.visible(_places(promise.changes, result))}{also}, then measure again: {again}"
     interrupted = any(warning.slug == "interrupted" for warning in result.warnings)
     if interrupted and result.baseline is None:
         return f"let it run to its end, to measure what helps: {again}"

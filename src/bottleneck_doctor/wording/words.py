@@ -128,6 +128,21 @@ def code_parts(sentence: str) -> list[tuple[bool, str]]:
     return [(index % 2 == 1, part) for index, part in enumerate(parts) if part]
 
 
+def sentences(text: str) -> list[str]:
+    """The sentences of a text. A sentence ends with a full stop and a space outside of code."""
+    made = [""]
+    for is_code, part in code_parts(text):
+        if is_code:
+            made[-1] += f"`{part}`"
+            continue
+        first, *others = part.split(". ")
+        made[-1] += first
+        for other in others:
+            made[-1] += "."
+            made.append(other)
+    return [each for each in made if each]
+
+
 def setting_parts(setting: Setting, device: str = "", *, whole: bool = False) -> list[str]:
     """What a user writes for a setting, one text for each place: arguments of the DataLoader, then calls of torch's.
 
