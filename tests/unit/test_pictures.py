@@ -149,6 +149,7 @@ def test_what_is_made_smaller_is_seen_with_how_much_larger_it_was_decoded(
         assert (seen.width, seen.height, seen.used_width, seen.used_height) == (*WHOLE, 80, 60)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("use", "library", "mode"),
     [(from_bytes, "Pillow", "RGB"), (from_bytes_with_opencv, "OpenCV", "RGB"), (grey_with_opencv, "OpenCV", "L")],

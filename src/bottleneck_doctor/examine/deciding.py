@@ -1,5 +1,5 @@
-"""Goes on where the planned time brought no answer, and a few more processes may bring one within ten minutes. Not used
-if the user set a budget.
+"""Goes on where the planned time brought no answer, or a small one where what contains it may be much more, and a few
+more processes may bring it within ten minutes. Not used if the user set a budget.
 
 What was planned once the first process was done rests on the figures of that process. Where processes and windows turn
 out to differ more than they did in it, what leads is still undecided in the end.
@@ -7,15 +7,17 @@ out to differ more than they did in it, what leads is still undecided in the end
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.labels import key_of
-from bottleneck_doctor.documents.report import FixOutcome
+from bottleneck_doctor.documents.report import Combination, FixOutcome, Setting
 from bottleneck_doctor.examine import judge, looks, telling, time_wanted
 from bottleneck_doctor.examine.blocks import Blocks
 from bottleneck_doctor.examine.doubt import Doubt
 from bottleneck_doctor.examine.evidence import Estimates, JudgeEvidence
+from bottleneck_doctor.examine.headline import Claim
 from bottleneck_doctor.examine.selection import WORTH_IT
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.schedule import probe
@@ -31,25 +33,58 @@ elsewhere."""
 
 def goes_on(blocks: Blocks, starter: Starter) -> bool:
     """Whether more processes are planned now, with the time for them: nothing is claimed, something is likely to help,
-    and it takes no more than ten minutes in all to be sure of it. Where a claim's fewest processes are lacking, as many
-    of them as fit are planned. The user is told."""
+    and it takes no more than ten minutes in all to be sure of it; or what is claimed with more on top is not yet sure.
+    Where a claim's fewest processes are lacking, as many of them as fit are planned. The user is told."""
     budget = starter.budget
     if budget.strict or budget.total is None or blocks.interim.sure_after is not None or blocks.selection.crowded:
         return False
-    wanted = lacking(looks.evidence_of(blocks.selection, blocks.beside))
+    evidence, device = looks.evidence_of(blocks.selection, blocks.beside), blocks.selection.found.device
+    wanted = lacking(evidence)
     if wanted is None:
-        return False
+        return _goes_on_for_more(blocks, starter, evidence)
     leading, needed = wanted
-    each = _process_seconds(blocks, starter, leading)
+    each = _process_seconds(blocks, starter, [leading.setting, *([leading.over] if leading.over else [])])
     room = int((budget.left() + time_wanted.LONGEST - budget.total) // each)
     more = needed if needed <= room else min(_fewest_lacking(leading), room)
     if more < 1:
         return False
-    budget.extend(max(0.0, more * each - budget.left()))
-    blocks.plan = replace(blocks.plan, sessions=blocks.held() + more)
-    device = blocks.selection.found.device
+    _plan(blocks, starter, more, each)
     starter.progress.note(telling.undecided(leading, more, budget.total, device, enough=more >= needed))
     return True
+
+
+def _goes_on_for_more(blocks: Blocks, starter: Starter, evidence: JudgeEvidence) -> bool:
+    """The same where something is claimed, and what contains it looks worth much more. Half of the time that is left of
+    ten minutes is the changed program's."""
+    budget = starter.budget
+    found = larger(evidence)
+    if found is None or budget.total is None:
+        return False
+    claimed, together = found
+    each = _process_seconds(blocks, starter, [together.setting, claimed.setting])
+    more = min(schedule.LEAST_SESSIONS, int((budget.left() + time_wanted.LONGEST - budget.total) / 2 // each))
+    if more < 1:
+        return False
+    _plan(blocks, starter, more, each)
+    device = blocks.selection.found.device
+    starter.progress.note(telling.may_be_more(claimed.figure, together, more, budget.total, device))
+    return True
+
+
+def _plan(blocks: Blocks, starter: Starter, more: int, seconds: float) -> None:
+    """Plan so many processes more, with the time for them. `seconds`: of each."""
+    starter.budget.extend(max(0.0, more * seconds - starter.budget.left()))
+    blocks.plan = replace(blocks.plan, sessions=blocks.held() + more)
+
+
+def larger(evidence: JudgeEvidence) -> tuple[Claim, Combination] | None:
+    """What is claimed, and the fixes together where these look worth an edit beyond it, and are not sure to be; None
+    elsewhere. Pure."""
+    judged = judge.judge(replace(evidence, edits=False))
+    claimed, together = judged.claimed, judged.combination
+    if claimed is None or together is None or not claimed.setting.keys() < together.setting.keys():
+        return None
+    return (claimed, together) if together.speedup.estimate >= WORTH_IT * claimed.figure.estimate else None
 
 
 def _fewest_lacking(leading: FixOutcome) -> int:
@@ -89,9 +124,8 @@ def _leading(evidence: JudgeEvidence) -> FixOutcome | None:
     return leading if (leading.chance or 0.0) >= (FEW_LIKELY if few else LIKELY) else None
 
 
-def _process_seconds(blocks: Blocks, starter: Starter, leading: FixOutcome) -> float:
-    """Seconds that a process takes with what leads, and with what that builds on, between windows as written."""
+def _process_seconds(blocks: Blocks, starter: Starter, parts: Sequence[Setting]) -> float:
+    """Seconds that a process takes with these settings, between windows as written."""
     costs = blocks.prober.costs
-    parts = [leading.setting, *([leading.over] if leading.over else [])]
     block = schedule.block_seconds([probe(key_of(part), part) for part in parts], costs.seconds, costs.baseline())
     return time_wanted.MARGIN * (starter.setup() + costs.baseline() + block)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.documents.report import FixOutcome, Rank, Setting, Speedup
+from bottleneck_doctor.documents.report import Combination, FixOutcome, Rank, Setting, Speedup
 from bottleneck_doctor.examine.time_wanted import PROCESS_LUCK, Wanted
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.measurements import Measurements
@@ -113,6 +113,14 @@ def undecided(leading: FixOutcome, processes: int, total: float, device: str, *,
     more = words.count_text(processes, "more process")
     takes = f"To be sure takes {more}" if enough else f"There is time for {more}"
     return f"Not sure yet: {name} was measured at {figure}. {takes}: {_in_all(total)}"
+
+
+def may_be_more(claimed: Speedup, together: Combination, processes: int, total: float, device: str) -> str:
+    """The note that so many more processes measure several fixes together, which look worth more than what is sure."""
+    name, figure = words.setting_text(together.setting, device), words.estimate_text(together.speedup)
+    more = words.count_text(processes, "more process")
+    sure_of = words.estimate_text(claimed)
+    return f"Sure of {sure_of}, and {name} was measured at {figure}. To know takes {more}: {_in_all(total)}"
 
 
 def _in_all(total: float) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Dict, List
 
 import torch
+from torch.utils.hooks import unserializable_hook
 
 from ..process.compiled import compiled_graphs
 from ..process.patches import Patches
@@ -22,17 +23,22 @@ MOST_PASSES = 4
 
 
 class _Pass:
-    """A pass of the model: how many backward passes came before it, and what it gave out."""
+    """A pass of the model: how many backward passes came before it, and whether its output can be differentiated."""
 
     def __init__(self, backwards: int, made: List[torch.Tensor]) -> None:
         self.backwards = backwards
         self.used = False
-        """Whether a backward pass came to its output."""
-        differentiable = [tensor for tensor in made if tensor.requires_grad]
-        self.graph = bool(differentiable)
-        for tensor in differentiable:
-            tensor.register_hook(self._reached)  # type: ignore[no-untyped-call]
+        """Whether a backward pass came to its output, where that was watched for."""
+        self.graph = any(tensor.requires_grad for tensor in made)
 
+    def watch(self, made: List[torch.Tensor]) -> None:
+        """Note whether a backward pass comes to its output. A parameter that a model gives out gets no hook: it would
+        keep it."""
+        for tensor in made:
+            if tensor.grad_fn is not None:
+                tensor.register_hook(self._reached)  # type: ignore[no-untyped-call]
+
+    @unserializable_hook  # type: ignore[untyped-decorator]  # torch warns of others where such a tensor is saved.
     def _reached(self, gradient: torch.Tensor) -> None:
         self.used = True
 
@@ -93,7 +99,10 @@ class Evaluated:
             if id(module) in roots and not is_compiling() and self._watches:
                 tensors = tensors_of(made)
                 if tensors:
-                    self._seen.append(_Pass(self._steps.backwards, tensors))
+                    seen = _Pass(self._steps.backwards, tensors)
+                    if self._within_steps:
+                        seen.watch(tensors)
+                    self._seen.append(seen)
                 if len(self._seen) >= MOST_PASSES:
                     self.rest()
             return made
