@@ -12,6 +12,7 @@ from bottleneck_doctor.documents.labels import key_of
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.examine.deciding import lacking, larger
 from bottleneck_doctor.examine.evidence import JudgeEvidence
+from bottleneck_doctor.examine.judge import judge
 
 BOTH: Setting = {**WORKERS_2, **BF16}
 
@@ -38,8 +39,8 @@ def windows(worth: float, spread: float) -> list[Window]:
 
 def test_what_contains_a_claim_and_looks_much_better_is_worth_more_processes() -> None:
     asked = evidence(windows(1.4, 0.2))
-    assert lacking(asked) is None, "something is claimed"
-    found = larger(asked)
+    assert lacking(asked, judge(asked)) is None, "something is claimed"
+    found = larger(judge(asked))
     assert found is not None
     claimed, together = found
     assert (claimed.setting, together.setting) == (WORKERS_2, BOTH)
@@ -54,9 +55,9 @@ def test_what_contains_a_claim_and_looks_much_better_is_worth_more_processes() -
     ],
 )
 def test_no_more_processes_are_asked_for_elsewhere(worth: float, spread: float, why: str) -> None:
-    assert larger(evidence(windows(worth, spread))) is None, why
+    assert larger(judge(evidence(windows(worth, spread)))) is None, why
 
 
 def test_nothing_larger_is_seen_where_nothing_is_claimed() -> None:
     made = Experiment(timed([(WORKERS_2, 1.0), (BOTH, 1.0)]), sessions=3).windows
-    assert larger(evidence(made)) is None
+    assert larger(judge(evidence(made))) is None

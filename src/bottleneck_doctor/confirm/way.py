@@ -71,4 +71,4 @@ def not_in_effect(setting: Setting, found: Found) -> str:
     where it has all of it."""
     own = knobs.own_settings(found)
     lacking = {name: value for name, value in setting.items() if name in own and own[name] != value}
-    return words.setting_code(lacking, found.device, whole=True) if lacking else ""
+    return words.setting_code(lacking, found.device) if lacking else ""

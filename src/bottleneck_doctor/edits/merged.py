@@ -24,7 +24,7 @@ from bottleneck_doctor.wording import words
 
 def changes(setting: Setting, found: Found, entrypoint: Sequence[str], project: Project) -> list[Change]:
     """`advice.changes_for`."""
-    if setting and knobs.by_variables(setting) == setting:
+    if knobs.is_by_variables(setting):
         # No line of the user's says how it is started.
         note = (
             f"Put {words.setting_code(setting, found.device, whole=True)} before the command that starts the training."

@@ -38,13 +38,15 @@ def goes_on(blocks: Blocks, starter: Starter) -> bool:
     budget = starter.budget
     if budget.strict or budget.total is None or blocks.interim.sure_after is not None or blocks.selection.crowded:
         return False
-    evidence, device = looks.evidence_of(blocks.selection, blocks.beside), blocks.selection.found.device
-    wanted = lacking(evidence)
+    evidence = replace(looks.evidence_of(blocks.selection, blocks.beside), edits=False)
+    judged, device = judge.judge(evidence), blocks.selection.found.device
+    left = budget.left() + time_wanted.LONGEST - budget.total
+    wanted = lacking(evidence, judged)
     if wanted is None:
-        return _goes_on_for_more(blocks, starter, evidence)
+        return _goes_on_for_more(blocks, starter, judged, left)
     leading, needed = wanted
     each = _process_seconds(blocks, starter, [leading.setting, *([leading.over] if leading.over else [])])
-    room = int((budget.left() + time_wanted.LONGEST - budget.total) // each)
+    room = int(left // each)
     more = needed if needed <= room else min(_fewest_lacking(leading), room)
     if more < 1:
         return False
@@ -53,16 +55,15 @@ def goes_on(blocks: Blocks, starter: Starter) -> bool:
     return True
 
 
-def _goes_on_for_more(blocks: Blocks, starter: Starter, evidence: JudgeEvidence) -> bool:
-    """The same where something is claimed, and what contains it looks worth much more. Half of the time that is left of
-    ten minutes is the changed program's."""
-    budget = starter.budget
-    found = larger(evidence)
+def _goes_on_for_more(blocks: Blocks, starter: Starter, judged: judge.Judgement, left: float) -> bool:
+    """The same where something is claimed, and what contains it looks worth much more. `left`: seconds of ten minutes,
+    of which half is the changed program's."""
+    budget, found = starter.budget, larger(judged)
     if found is None or budget.total is None:
         return False
     claimed, together = found
     each = _process_seconds(blocks, starter, [together.setting, claimed.setting])
-    more = min(schedule.LEAST_SESSIONS, int((budget.left() + time_wanted.LONGEST - budget.total) / 2 // each))
+    more = min(schedule.LEAST_SESSIONS, int(left / 2 // each))
     if more < 1:
         return False
     _plan(blocks, starter, more, each)
@@ -77,10 +78,9 @@ def _plan(blocks: Blocks, starter: Starter, more: int, seconds: float) -> None:
     blocks.plan = replace(blocks.plan, sessions=blocks.held() + more)
 
 
-def larger(evidence: JudgeEvidence) -> tuple[Claim, Combination] | None:
+def larger(judged: judge.Judgement) -> tuple[Claim, Combination] | None:
     """What is claimed, and the fixes together where these look worth an edit beyond it, and are not sure to be; None
     elsewhere. Pure."""
-    judged = judge.judge(replace(evidence, edits=False))
     claimed, together = judged.claimed, judged.combination
     if claimed is None or together is None or not claimed.setting.keys() < together.setting.keys():
         return None
@@ -93,11 +93,10 @@ def _fewest_lacking(leading: FixOutcome) -> int:
     return max(0, schedule.LEAST_SESSIONS - held)
 
 
-def lacking(evidence: JudgeEvidence) -> tuple[FixOutcome, int] | None:
+def lacking(evidence: JudgeEvidence, judged: judge.Judgement) -> tuple[FixOutcome, int] | None:
     """What leads, and how many more processes would decide it; None if something is claimed, nothing is likely to help,
-    or no number of processes would do. Pure."""
-    evidence = replace(evidence, edits=False)
-    leading = _leading(evidence)
+    or no number of processes would do. `judged`: what the evidence allows to be said. Pure."""
+    leading = _leading(judged)
     if leading is None or leading.speedup is None:
         return None
     needed, fewest = Doubt(evidence, Estimates(evidence)).sessions(leading), _fewest_lacking(leading)
@@ -107,9 +106,8 @@ def lacking(evidence: JudgeEvidence) -> tuple[FixOutcome, int] | None:
     return leading, max(1, fewest, needed - leading.speedup.sessions)
 
 
-def _leading(evidence: JudgeEvidence) -> FixOutcome | None:
+def _leading(judged: judge.Judgement) -> FixOutcome | None:
     """The undecided fix that most likely helps; None if something is claimed, or nothing is likely to help."""
-    judged = judge.judge(evidence)
     if judged.claimed is not None:
         return None
     switched = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import SEEN_OFTEN, Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, LARGE, Rule, Statement
-from bottleneck_doctor.diagnose.epochs._gradients import KEPT, WITHOUT_GRADIENTS, keeps_graphs
+from bottleneck_doctor.diagnose.epochs._gradients import gradients_kept
 from bottleneck_doctor.wording import words
 
 ADVICE = (
@@ -32,7 +32,7 @@ def judge(evidence: Evidence) -> Statement | None:
     if share < LARGE:
         return None
     steps = words.count_text(round(seen.every), "step")
-    kept, long = keeps_graphs(seen), words.duration_text(seen.seconds)
+    (kept, without), long = gradients_kept(seen), words.duration_text(seen.seconds)
     does = f"Within an epoch, the program evaluates about once in {steps}, for {long}."
     these, what, where, advice = "steps", "evaluations are", "in evaluations within its epochs", ADVICE
     if evidence.found.epoch_length is None:
@@ -48,11 +48,11 @@ def judge(evidence: Evidence) -> Statement | None:
     return Statement(
         sentence=(
             f"{does} These {these} take {words.duration_text(seen.every * step / 1000)}, so {what} "
-            f"{words.share_text(share)} of the time.{KEPT if kept else ''}"
+            f"{words.share_text(share)} of the time.{kept}"
         ),
         figures=_figures(share, seen.seconds, seen.every, seen.seen),
         weight=share,
-        advice=f"{WITHOUT_GRADIENTS} {advice}" if kept else advice,
+        advice=f"{without}{advice}",
         clause=f"spends {words.share_text(share)} of the time {where}",
     )
 
@@ -67,16 +67,16 @@ def _within_steps(evidence: Evidence) -> Statement | None:
         return None
     every = seen.steps / seen.evaluations
     seconds = seen.evaluation_share * seen.mean_ms / 1000 * every
-    kept = keeps_graphs(seen)
+    kept, without = gradients_kept(seen)
     often = "In each step" if every < EACH else f"About once in {words.count_text(round(every), 'step')}"
     return Statement(
         sentence=(
             f"{often}, the program puts its model into evaluation mode, for "
-            f"{words.duration_text(seconds)}. That is {words.share_text(share)} of the time.{KEPT if kept else ''}"
+            f"{words.duration_text(seconds)}. That is {words.share_text(share)} of the time.{kept}"
         ),
         figures=_figures(share, seconds, every, seen.evaluations),
         weight=share,
-        advice=f"{WITHOUT_GRADIENTS} {ADVICE_WITHIN_STEPS}" if kept else ADVICE_WITHIN_STEPS,
+        advice=f"{without}{ADVICE_WITHIN_STEPS}",
         clause=f"spends {words.share_text(share)} of the time with the model in evaluation mode",
     )
 

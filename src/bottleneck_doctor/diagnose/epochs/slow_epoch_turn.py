@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, LARGE, Rule, Statement, place
-from bottleneck_doctor.diagnose.epochs._gradients import KEPT, WITHOUT_GRADIENTS, keeps_graphs
+from bottleneck_doctor.diagnose.epochs._gradients import gradients_kept
 from bottleneck_doctor.wording import words
 
 PARTS = {
@@ -47,9 +47,9 @@ def judge(evidence: Evidence) -> Statement | None:
     largest = ranked[0]
     named = [f"{words.duration_text(seconds[name])} {parts[name]}" for name in ranked if seconds[name] > LARGE * pause]
     most = f", most of it {parts[largest]}" if seconds[largest] > 0.5 * pause else ""
-    advice, graphs = ADVICE.get("in_mode" if parts[largest] == IN_MODE else largest, ""), ""
-    if largest == "evaluation" and keeps_graphs(seen):
-        graphs, advice = KEPT, f"{WITHOUT_GRADIENTS} {advice}"
+    advice = ADVICE.get("in_mode" if parts[largest] == IN_MODE else largest, "")
+    graphs, without = gradients_kept(seen) if largest == "evaluation" else ("", "")
+    if graphs:
         figures["passes_with_graph"] = float(seen.with_graph)
     return Statement(
         sentence=(
@@ -60,7 +60,7 @@ def judge(evidence: Evidence) -> Statement | None:
         weight=share,
         clause=f"spends {words.share_text(share)} of the time between epochs{most}",
         site=seen.collected_at if largest == "collecting" else None,
-        advice=advice,
+        advice=f"{without}{advice}",
     )
 
 

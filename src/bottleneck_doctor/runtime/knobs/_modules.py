@@ -25,6 +25,11 @@ def is_compiled(module: Any) -> bool:
     return type(module).__name__ == "OptimizedModule" or is_compiled_in_place(module)
 
 
+def any_is_compiled(steps: Steps) -> bool:
+    """Whether a module of the models that train is compiled."""
+    return any(is_compiled(module) for root in steps.roots for module in root.modules())
+
+
 def patch_methods(patches: Patches, steps: Steps, replacement: Callable[[Any], Any]) -> None:
     """Put replacements in the place of methods that the loop calls in place of its model. A compiled model is left
     whole: what it calls is a part of its graph."""

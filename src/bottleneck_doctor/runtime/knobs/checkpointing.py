@@ -21,7 +21,7 @@ from ..process.originals import get_frame
 from ..process.user_code import is_users_file
 from . import GuestContext, Knob
 from ._memory import MemoryLimit
-from ._modules import is_compiled
+from ._modules import any_is_compiled
 
 NAME = "checkpointing"
 MOST_LINES = 16
@@ -94,7 +94,7 @@ class Checkpointing(Knob):
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
         if _Seen.watching is not None:
             _Seen.watching.put_back()
-        if any(is_compiled(module) for root in steps.roots for module in root.modules()):
+        if any_is_compiled(steps):
             return None  # What is compiled calls neither way again.
         if not _Seen.calls:
             return None

@@ -18,7 +18,7 @@ from torch import distributions
 from ..loop.steps import Steps
 from ..process.compiled import compiled_graphs
 from . import GuestContext, Knob
-from ._modules import is_compiled
+from ._modules import any_is_compiled
 
 AGAIN = "torch compiled the model again in the middle of the window, because a batch had another shape"
 
@@ -75,7 +75,7 @@ class Compiled(Knob):
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
         if not steps.roots:
             return None
-        if any(is_compiled(module) for root in steps.roots for module in root.modules()):
+        if any_is_compiled(steps):
             return "already on: the model is compiled"
         if steps.by_calls:
             return "some steps call the model more often than others, and calls of a compiled model are not counted"

@@ -12,7 +12,7 @@ import torch
 from ..loop.steps import Steps
 from ..process.patches import Patches
 from ._held import Held
-from ._modules import is_compiled
+from ._modules import any_is_compiled
 
 NAME = "distribution_checks"
 _Distribution: Any = torch.distributions.Distribution
@@ -26,7 +26,7 @@ class DistributionChecks(Held):
         return bool(_Distribution._validate_args)
 
     def put(self, value: Any) -> None:
-        _Distribution._validate_args = value
+        _Distribution.set_default_validate_args(value)
 
     @classmethod
     def watch(cls, steps: Steps) -> None:
@@ -41,7 +41,7 @@ class DistributionChecks(Held):
         if not cls.stands():
             # torch switches them off for good when it first compiles something.
             return {"obstacle": "already off: `torch.distributions.Distribution.set_default_validate_args(False)`"}
-        if any(is_compiled(module) for root in steps.roots for module in root.modules()):
+        if any_is_compiled(steps):
             return {"obstacle": "the model is compiled, and its distributions may be with it"}
         if not made.checked:
             return {"obstacle": "no distribution was made in the steps that were seen, or none that checks its values"}

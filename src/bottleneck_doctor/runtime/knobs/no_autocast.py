@@ -14,7 +14,7 @@ import torch
 
 from ..loop.steps import Steps
 from . import GuestContext, Knob
-from ._modules import is_compiled
+from ._modules import any_is_compiled
 
 _CLASS: Any = torch.amp.autocast_mode.autocast
 
@@ -86,8 +86,7 @@ class NoAutocast(Knob):
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
-        compiled = any(is_compiled(module) for root in steps.roots for module in root.modules())
-        return "the model is compiled, and would be compiled again without autocast" if compiled else ""
+        return "the model is compiled, and would be compiled again without autocast" if any_is_compiled(steps) else ""
 
     def _has_entered(self, region: Any, wanted: bool) -> None:
         self._seen = self._seen or (wanted and region.device == self._device)
