@@ -47,8 +47,8 @@ def test_pictures_are_seen_where_they_are_decoded(guest: StartGuest, workers: st
     seen = made.pictures
     assert seen is not None
     assert (seen.width, seen.height, seen.used_width, seen.used_height, seen.factor) == (1600, 1200, 64, 48, 8)
-    # Two pictures a batch, and next to nothing else. Compared with what is computed: beside other programs, a fetch also
-    # waits for a core.
+    # Two pictures a batch, and next to nothing else. Compared with what is computed: beside other programs, a fetch
+    # also waits for a core.
     assert made.decoding is not None
     assert made.computing is not None
     assert made.decoding > 0.5 * made.computing

@@ -59,7 +59,8 @@ class Training:
     with these numbers, counted over all processes from 1. `hangs_from`: the number of the first window in which no
     step is made. `others`: threads of other programs that want a CPU at a moment; steps take longer by as much as they
     would on `cpus` CPUs that all of them share.
-    `device`: where the model computes.
+    `device`: where the model computes. `collecting`: how long Python's garbage collector runs after each epoch, as long
+    as nothing is frozen.
     `luck`: by how much what a setting is worth differs between processes, and `noise`: what a step takes
     between windows; both as standard deviations of logs, and the same in every run.
     """
@@ -96,6 +97,7 @@ class Training:
     rung: str = "optimizer step"
     optimizer_steps: int = 0
     """Those that each window sees, though the loop was found by another rung."""
+    collecting: float = 0.0
     able: tuple[str, ...] = ()
     """Knobs that can be applied to this loop, of those that can't be to each."""
     luck: float = 0.0
@@ -116,7 +118,12 @@ class Training:
 
     def paused(self, grant: Grant, steps: int) -> float:
         """What lies between the epochs of a window takes in all."""
-        return self.pause * (grant.lead_in + steps // self.epoch) if grant.epochs else 0.0
+        pause = self.pause * (grant.lead_in + steps // self.epoch) if grant.epochs else 0.0
+        return pause + self.collected(grant, steps)
+
+    def collected(self, grant: Grant, steps: int) -> float:
+        """What the collector takes between the epochs of a window in all."""
+        return 0.0 if "gc_freeze" in grant.setting else self.collecting * (steps // self.epoch)
 
     def queue(self, grant: Grant) -> Queue:
         """The loader's queue in a window, as it begins."""
@@ -353,6 +360,8 @@ class MadeUpSession:
             position=self.found_after,
             run_steps=training.steps if training.says else None,
             obstacles=dict.fromkeys(training.able, ""),
+            # None of it comes before the loop is found.
+            facts={"gc_freeze": {"share": 0.001, "collections": 1, "on": True, "frozen": False}},
         )
 
     def _ends(self, at: float) -> None:
@@ -435,6 +444,8 @@ class MadeUpSession:
             lead_in_steps=lead_in,
             lead_in_seconds=lead_in * step,
             whole_epochs=steps // training.epoch if grant.epochs else 0,
+            turns=steps // training.epoch,
+            turns_collecting=training.collected(grant, steps),
             wait_seconds=steps * wait,
             optimizer_steps=training.optimizer_steps,
             started=machine.now,

@@ -106,9 +106,8 @@ class Blocks:
             self.interim.is_not_enough()
             return
         probes = self._next_probes()
-        self.interim.look(
-            looks.evidence_of(self.selection, self.beside), self._fitting.coming(probes), probes, more=more
-        )
+        evidence = looks.evidence_of(self.selection, self.beside)
+        self.interim.look(evidence, self._fitting.coming(probes), probes, more=more)
 
     def look_on(self, as_written: Side, patience: Callable[[], float]) -> None:
         """Take an interim look. Then measure pairs of processes, if they promise more than all that was measured."""
@@ -185,10 +184,13 @@ class Blocks:
             if exploring and not first and self._sessions is None and self._budget.left() > self.least_session():
                 # Repeating windows here would take time from another process, which would tell more.
                 probes = self.selection.news(probes)
-            if first and not probes and not self.prober.has_baseline():
-                # No setting applies to this loop. Its speed, and the reason for it, are reported all the same.
-                for _ in range(LEAST_WINDOWS):
+            if first and not probes:
+                # No setting applies to the loop as found. Its speed, and the reason for it, are reported all the same,
+                # and what its windows show between epochs may give a setting a reason.
+                for _ in range(0 if self.prober.has_baseline() else LEAST_WINDOWS):
                     self.prober.measure(live.session, probe(BASELINE, {}))
+                self.selection.heed_windows()
+                probes = self.selection.probes(live.session.number, first_block=True)
             late = [] if exploring else self._fitting.deferred(probes, first)
             if not exploring and not late and self._fitting.tells_enough(probes) and self._planned():
                 break
@@ -300,8 +302,7 @@ class Blocks:
         parts = [probes[:1], probes[1:]] if self._fitting.scarce and len(probes) > 1 else [probes]
         order = schedule.blocks(parts, probe(BASELINE, {}), self._generator, after_baseline=follows)
         for each in order:
-            cost = costs.seconds.get(each.key, costs.baseline())
-            if self._budget.left() < 0.5 * cost and self.prober.has_baseline():
+            if self._budget.left() < 0.5 * costs.seconds.get(each.key, costs.baseline()) and self.prober.has_baseline():
                 raise NotBegun
             compared = bool(windows and windows[-1].session == live.session.number and windows[-1].setting)
             if compared and not self.lifetime.holds(costs.usual_steps(costs.size(each, costs.window_seconds))):
@@ -322,8 +323,7 @@ class Blocks:
         self._ceilings_known = True
         self.prober.block += 1
         self._progress.stage("Measuring training without loading, and loading alone")
-        self.prober.measure(live.session, probe(BASELINE, {}))
-        self.prober.measure(live.session, probe(labels.REPLAY, replay.SETTING))
-        self.prober.measure(live.session, probe(labels.LOADER_ONLY, {}, mode="loader_only"))
-        self.prober.measure(live.session, probe(BASELINE, {}))
+        as_written, loads = probe(BASELINE, {}), probe(labels.LOADER_ONLY, {}, mode="loader_only")
+        for each in (as_written, probe(labels.REPLAY, replay.SETTING), loads, as_written):
+            self.prober.measure(live.session, each)
         self.selection.heed_ceilings()
