@@ -68,6 +68,7 @@ HARDLY_MEASURING = {
     "test_secrets.py",
     "test_sharing_strategy.py",
     "test_single_threaded.py",
+    "test_started_again.py",
     "test_switches.py",
     "test_trace.py",
     "test_transforms.py",

@@ -19,23 +19,40 @@ FAILED = SessionRecord(
 
 def test_a_script_is_not_blamed_for_what_was_switched_in_its_process() -> None:
     switched = [window(0, session=2), window(1, session=2, setting={"autocast": "bfloat16"})]
-    assert failed_later(FAILED, switched).sentence == (
+    assert failed_later([FAILED], switched).sentence == (
         "After some windows had been measured, the script failed: RuntimeError: no primitive. "
         "Doctor had switched settings in that process before, which may be the reason."
     )
     under = window(
         1, session=2, setting={"autocast": "bfloat16"}, status="failed", reason="RuntimeError: no primitive."
     )
-    assert failed_later(FAILED, [window(0, session=2), under], "cpu").sentence == (
+    assert failed_later([FAILED], [window(0, session=2), under], "cpu").sentence == (
         'With `torch.autocast("cpu", dtype=torch.bfloat16)`, which doctor tried, the script failed: RuntimeError: no '
         "primitive. As written, it had trained before."
     )
-    assert failed_later(FAILED, [window(0, session=1)]).sentence == (
+    assert failed_later([FAILED], [window(0, session=1)]).sentence == (
         "Before a window of one process had ended, the script failed: RuntimeError: no primitive. Other processes "
         "trained on, so what doctor did to see where the time goes may be the reason."
     )
     untouched = [window(0, session=2), window(1, session=1, setting={"autocast": "bfloat16"})]
-    assert failed_later(FAILED, untouched).sentence.endswith("the script failed: RuntimeError: no primitive.")
+    assert failed_later([FAILED], untouched).sentence.endswith("the script failed: RuntimeError: no primitive.")
+
+
+def test_a_script_that_fails_in_each_process_may_fail_without_doctor() -> None:
+    first = replace(FAILED, number=1)
+    assert failed_later([first, FAILED], [window(0, session=2), window(0, session=1)]).sentence == (
+        "2 processes ended in the same way: the script failed: RuntimeError: no primitive. So it may fail there "
+        "without doctor as well."
+    )
+    other = replace(first, ended="the script failed: OSError.")
+    assert "same way" not in failed_later([other, FAILED], [window(0, session=2)]).sentence
+
+
+def test_nothing_is_said_of_doctor_where_a_process_fails_before_its_first_steps() -> None:
+    unfound = replace(FAILED, setup_seconds=0.0)
+    assert failed_later([unfound], [window(0, session=1)]).sentence == (
+        "Before its first steps in one process, the script failed: RuntimeError: no primitive. Other processes trained."
+    )
 
 
 WAITS = Headline("slow-transform", "waits for data 9.3 % of the time, most of it in `Blur`")

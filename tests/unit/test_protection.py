@@ -14,7 +14,7 @@ import pytest
 
 from bottleneck_doctor.protection import journal, plan
 from bottleneck_doctor.protection.guarding import Guarding
-from bottleneck_doctor.protection.retention import Made, Moments, kept
+from bottleneck_doctor.protection.retention import Made, Moments, kept, may_hinder
 from bottleneck_doctor.runtime.wire import channel
 from bottleneck_doctor.session.entrypoint_process import ENTRY_FOLDER
 
@@ -106,6 +106,13 @@ def test_sockets_are_found_where_they_still_are(tmp_path: Path) -> None:
 def test_caches_are_kept_and_outcomes_are_not(made: list[Made], expected: set[str]) -> None:
     assert kept(made, MOMENTS) == expected
     assert kept(made, None) == frozenset()
+
+
+def test_a_compiler_s_caches_keep_no_program_from_starting() -> None:
+    caches = ["/p/__pycache__/a.pyc", "/h/.cache/weights", "/tmp/torchinductor_me/a.so"]
+    assert not may_hinder([])
+    assert not may_hinder(caches)
+    assert may_hinder([*caches, "/p/config.yaml"])
 
 
 # -- the journal -------------------------------------------------------------------------------------------------------

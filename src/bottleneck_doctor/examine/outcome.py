@@ -294,19 +294,30 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
     if failed:
         selection = gathered.selection
         if selection is None:
-            found.append(failed_later(failed[-1], ()))
+            found.append(failed_later(failed, ()))
         else:
-            found.append(failed_later(failed[-1], selection.measured.windows, selection.measured.found.device))
+            found.append(failed_later(failed, selection.measured.windows, selection.measured.found.device))
     return found
 
 
-def failed_later(record: SessionRecord, windows: Sequence[Window], device: str = "") -> Warning:
-    """The warning that the script failed after it had been measured, under a setting, or perhaps because of one."""
+def failed_later(failed: Sequence[SessionRecord], windows: Sequence[Window], device: str = "") -> Warning:
+    """The warning that the script failed after it had been measured, under a setting, or perhaps because of one.
+    `failed`: the processes in which it did, in order."""
+    record = failed[-1]
     mine = [window for window in windows if window.session == record.number]
     last = mine[-1] if mine else None
     if last is not None and last.setting and last.status == "failed" and last.reason and last.reason in record.ended:
         tried = words.window_code(last, device)
         sentence = f"With {tried}, which doctor tried, {record.ended.rstrip('.')}. As written, it had trained before."
+        return Warning(slug="script-failed-later", sentence=sentence)
+    alike = sum(each.ended == record.ended for each in failed)
+    if alike > 1:
+        sentence = f"{alike} processes ended in the same way: {record.ended.rstrip('.')}"
+        return Warning(
+            slug="script-failed-later", sentence=f"{sentence}. So it may fail there without doctor as well."
+        )
+    if not mine and windows and not record.setup_seconds:
+        sentence = f"Before its first steps in one process, {record.ended.rstrip('.')}. Other processes trained."
         return Warning(slug="script-failed-later", sentence=sentence)
     if not mine and windows:
         sentence = f"Before a window of one process had ended, {record.ended.rstrip('.')}. Other processes trained on"

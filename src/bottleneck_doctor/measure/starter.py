@@ -170,10 +170,8 @@ class Starter:
         with contextlib.ExitStack() as stack:
             try:
                 begun = self.budget.now()
-                turn = _turn(stack) if len(sides) > 1 else None
-                for side in sides:
-                    self._start(side, lives, stack, turn)
-                self._await_loops(lives, what, patience())
+                if not self._stands(sides, lives, stack, what, patience):
+                    self._stands(sides, lives, stack, what, patience)
                 self._have_like_steps(lives)
                 self.setup_seconds = self.budget.now() - begun
                 self.last.update({live.side.name: live for live in lives})
@@ -190,6 +188,38 @@ class Starter:
                 broken = over.live if isinstance(over, Broken) else lives[0]
                 broken.over = broken.over or over
                 raise
+
+    def _stands(
+        self,
+        sides: Sequence[Side],
+        lives: list[Live],
+        stack: contextlib.ExitStack,
+        what: str,
+        patience: Callable[[], float],
+    ) -> bool:
+        """Start all, and wait until they stand at their loops. Returns False, with nothing left of them, where one ends
+        before that and it may be because of what earlier processes wrote. Whoever starts next finds none of it.
+
+        A program may say that it was run already where it finds its own files, such as the configuration that it
+        writes before it trains.
+        """
+        may_hinder = any(side.protector.may_hinder for side in sides)
+        lives.clear()
+        starting = stack.enter_context(contextlib.ExitStack())
+        turn = _turn(starting) if len(sides) > 1 else None
+        for side in sides:
+            self._start(side, lives, starting, turn)
+        try:
+            self._await_loops(lives, what, patience())
+        except Broken as broken:
+            if not (may_hinder and broken.ending in (Ending.CRASH, Ending.END)):
+                raise
+            _tell(lives, f"started again without the files of earlier processes, because {broken.why}")
+            for live in lives:
+                live.over = None
+            starting.close()
+            return False
+        return True
 
     def _start(self, side: Side, lives: list[Live], stack: contextlib.ExitStack, turn: Path | None) -> None:
         """Start a process of `side`. `turn`: what processes lock that are started at once; None if it is alone."""

@@ -32,6 +32,8 @@ class Guarding:
         self._moments: list[Moments | None] = []
         """Of those that are over, when each trained."""
         self._kept: Path | None = None
+        self.left: frozenset[str] = frozenset()
+        """The files that the next session finds."""
 
     def place(self, session: Path) -> Path:
         """Where the guests of a session write their journal, which stands from now on. `session`: its own folder.
@@ -79,6 +81,7 @@ class Guarding:
                 journal.append(self._kept / journal.FOLDER, journal.removals(sorted(keep), records))
             except (DoctorError, OSError):  # A full disk: what can't be written down can't be kept.
                 keep = frozenset()
+        self.left |= keep
         self._undo(records, keep)
         if self._folder is not None:
             scratch.remove(self._folder)
@@ -88,6 +91,7 @@ class Guarding:
         return [] if self._folder is None else journal.read(self._folder / journal.FOLDER)
 
     def _drop_kept(self) -> None:
+        self.left = frozenset()
         if self._kept is not None:
             self._undo(journal.read(self._kept / journal.FOLDER), frozenset())
             scratch.remove(self._kept)

@@ -40,11 +40,12 @@ class Layers:
             _look_alike(upper, Path(self._targets[number].path))
         return upper, work
 
-    def prune(self, moments: Moments | None, copies: Sequence[str] = ()) -> None:
-        """After a session: keep the caches that it built, and nothing if it never trained.
+    def prune(self, moments: Moments | None, copies: Sequence[str] = ()) -> frozenset[str]:
+        """After a session: keep the caches that it built, and nothing if it never trained. Returns what is kept.
 
         `copies`: folders of the user's by another name.
         """
+        every: frozenset[str] = frozenset()
         for number, target in enumerate(self._targets):
             upper = self._folder / f"upper-{number}"
             if upper.is_dir():
@@ -54,11 +55,13 @@ class Layers:
                     if each.path not in self._passing and not any(inside(each.path, copy) for copy in copies)
                 ]
                 keep = kept(made, moments)
+                every |= keep
                 layered = frozenset(str(upper) + path[len(target.path.rstrip("/")) :] for path in keep)
                 if layered:
                     _reduce(str(upper), target.path, layered)
                 else:
                     scratch.remove(upper)
+        return every
 
 
 def _made(upper: str, lower: str, top: str) -> Iterator[Made]:

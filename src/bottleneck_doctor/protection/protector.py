@@ -16,7 +16,7 @@ from bottleneck_doctor.documents.report import Protection
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.protection.guarding import Guarding
-from bottleneck_doctor.protection.retention import Moments
+from bottleneck_doctor.protection.retention import Moments, may_hinder
 from bottleneck_doctor.protection.sandbox import Edits, Entered, NotHere, Sandbox
 
 NETWORK = "what the script sends over the network, such as uploads by a logger that it configures itself"
@@ -44,6 +44,12 @@ class Protector:
 
     def leave(self, folder: Path, moments: Moments | None) -> None:
         """Call when the session is over. `moments`: when it trained; None if it never did."""
+
+    @property
+    def may_hinder(self) -> bool:
+        """Whether the next start finds files of an earlier one that it might not have begun with. If it never trains,
+        the one behind it finds none."""
+        return False
 
     def close(self) -> None:
         """Call when the examination is over."""
@@ -74,6 +80,8 @@ class FileProtector(Protector):
         self._reason = ""
         self._trained, self._keeps = False, True
         """Note whether a start trained, and so whether the next one may find the caches that were built."""
+        self._layered: frozenset[str] = frozenset()
+        """What the next start finds in the sandbox."""
         self._sandbox: Sandbox | None = None
         self._has_edits = edits is not None
         try:
@@ -108,7 +116,7 @@ class FileProtector(Protector):
         self._reason = reason
         if self._sandbox is not None:
             self._sandbox.close()
-            self._sandbox = None
+            self._sandbox, self._layered = None, frozenset()
 
     def leave(self, folder: Path, moments: Moments | None) -> None:
         if moments is None:
@@ -117,8 +125,12 @@ class FileProtector(Protector):
         self._trained = self._trained or moments is not None
         moments = moments if self._keeps else None
         if self._sandbox is not None:
-            self._sandbox.leave(moments, self._guarding.copies())
+            self._layered = self._sandbox.leave(moments, self._guarding.copies())
         self._guarding.leave(folder, moments)
+
+    @property
+    def may_hinder(self) -> bool:
+        return may_hinder(self._layered | self._guarding.left)
 
     def close(self) -> None:
         self._guarding.close()

@@ -12,7 +12,7 @@ A file that existed before is always restored. At the end of the examination eve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -46,19 +46,27 @@ def kept(made: Sequence[Made], moments: Moments | None) -> frozenset[str]:
     """The files to keep; none if the session never trained."""
     if moments is None:
         return frozenset()
-    outcomes = {each.top for each in made if each.top and each.changed > moments.first_batch and not _in_cache(each)}
+    outcomes = {
+        each.top for each in made if each.top and each.changed > moments.first_batch and not in_cache(each.path)
+    }
     return frozenset(
         each.path
         for each in made
         if not each.is_folder
         and (
             each.changed <= moments.found
-            if _in_cache(each)
+            if in_cache(each.path)
             else each.changed <= moments.first_batch and each.top not in outcomes
         )
     )
 
 
-def _in_cache(made: Made) -> bool:
-    parts = PurePath(made.path).parts
+def may_hinder(paths: Iterable[str]) -> bool:
+    """Whether a program may refuse to start because it finds some of these: they are no caches by their names."""
+    return not all(map(in_cache, paths))
+
+
+def in_cache(path: str) -> bool:
+    """Whether a file lies in a cache of Python's or of a compiler's, by its name."""
+    parts = PurePath(path).parts
     return any(part in CACHES or part.startswith(CACHE_PREFIXES) for part in parts)

@@ -121,12 +121,13 @@ class Sandbox:
         specification = self._specification(self._targets, self._layers.made, self._cwd)
         return _entered(specification, argv, folder)
 
-    def leave(self, moments: Moments | None, copies: Sequence[str] = ()) -> None:
-        """Call when a session is over and its processes are gone. `copies`: other paths of folders of the user."""
+    def leave(self, moments: Moments | None, copies: Sequence[str] = ()) -> frozenset[str]:
+        """Call when a session is over and its processes are gone. `copies`: other paths of folders of the user.
+        Returns the files that the next one finds."""
         try:
-            self._layers.prune(moments, copies)
+            return self._layers.prune(moments, copies)
         except OSError:
-            self._layers.prune(None)
+            return self._layers.prune(None)
 
     def close(self) -> None:
         scratch.remove(self._folder)
