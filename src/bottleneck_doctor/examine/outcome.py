@@ -313,9 +313,7 @@ def failed_later(failed: Sequence[SessionRecord], windows: Sequence[Window], dev
     alike = sum(each.ended == record.ended for each in failed)
     if alike > 1:
         sentence = f"{alike} processes ended in the same way: {record.ended.rstrip('.')}"
-        return Warning(
-            slug="script-failed-later", sentence=f"{sentence}. So it may fail there without doctor as well."
-        )
+        return Warning(slug="script-failed-later", sentence=f"{sentence}. So it may fail there without doctor as well.")
     if not mine and windows and not record.setup_seconds:
         sentence = f"Before its first steps in one process, {record.ended.rstrip('.')}. Other processes trained."
         return Warning(slug="script-failed-later", sentence=sentence)
