@@ -303,6 +303,52 @@ def cli(owner):
 Fire = run
 """
 
+LIGHTNING_CLI = """
+import importlib
+import sys
+
+import yaml
+
+
+def put(whole, path, value):
+    *above, last = path
+    for name in above:
+        inner = whole.get(name, {})
+        whole[name] = whole = {"class_path": inner} if isinstance(inner, str) else inner
+    if isinstance(value, dict):
+        for name, each in value.items():
+            put(whole, [*path, name], each) if not above else put(whole.setdefault(last, {}), [name], each)
+    else:
+        whole[last] = value
+
+
+class LightningCLI:
+    def __init__(self, model_class=None, datamodule_class=None, subclass_mode_data=False):
+        words, whole, command = list(sys.argv[1:]), {}, None
+        while words:
+            word = words.pop(0)
+            if not word.startswith("-"):
+                command = word
+                continue
+            name, sign, value = word.lstrip("-").partition("=")
+            value = value if sign else words.pop(0)
+            if name in ("config", "c"):
+                with open(value) as file:
+                    read = yaml.safe_load(file)
+                for name, each in (read if command else read["fit"]).items():
+                    put(whole, [name], each)
+            else:
+                put(whole, name.split("."), yaml.safe_load(value))
+        given = whole.get("data", {})
+        given = {"class_path": given} if isinstance(given, str) else given
+        owner = datamodule_class
+        if owner is None or subclass_mode_data:
+            module, _, name = given.pop("class_path").rpartition(".")
+            owner = getattr(importlib.import_module(module or "data"), name)
+        given = {**given.pop("init_args", {}), **given}
+        owner(**given).train_dataloader()
+"""
+
 LIBRARIES = {
     "torch/__init__.py": "",
     "torch/utils/__init__.py": "",
@@ -316,6 +362,9 @@ LIBRARIES = {
     "mmengine/__init__.py": "",
     "mmengine/runner.py": MMENGINE,
     "hydra.py": HYDRA,
+    "lightning/__init__.py": "",
+    "lightning/pytorch/__init__.py": "",
+    "lightning/pytorch/cli.py": LIGHTNING_CLI,
     "typer.py": BY_SIGNATURE,
     "fire.py": BY_SIGNATURE,
     "tyro.py": BY_SIGNATURE,

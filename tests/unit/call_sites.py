@@ -973,4 +973,109 @@ TRAINERS = [
     ),
 ]
 
-SITES = [*IN_THE_CALL, *BY_A_LIBRARY, *HANDED_ON, *CONSTANTS, *FUNCTIONS, *CLASSES, *OPTIONS, *DOCUMENTS, *TRAINERS]
+CLI = "from lightning.pytorch.cli import LightningCLI\n"
+PART = (
+    "class Rows:\n"
+    "    def __init__(self, num_workers: int = 1, pin_memory: bool = False):\n"
+    "        self.num_workers = num_workers\n"
+    "        self.pin_memory = pin_memory\n"
+    "    def train_dataloader(self):\n"
+    "        return DataLoader('train', num_workers=self.num_workers, pin_memory=self.pin_memory)\n"
+)  # fmt: skip
+APART = f"import data\n{CLI}LightningCLI()\n=== data.py\n{HEAD}{PART}"
+
+CLASS_OPTIONS = [
+    one(
+        "Lightning's CLI",
+        f"{CLI}{PART}LightningCLI(None, Rows)\n",
+        words="train.py fit",
+        said="`--data.num_workers 4` on the command line",
+    ),
+    one(
+        "an option of Lightning's CLI",
+        f"{CLI}{PART}LightningCLI(None, datamodule_class=Rows)\n",
+        words="train.py fit --data.num_workers=2",
+        started="train.py fit --data.num_workers=4",
+        edited=(),
+        said="write `--data.num_workers=4` there",
+    ),
+    one(
+        "a CLI of the user's",
+        f"{CLI}{PART}class Own(LightningCLI):\n    pass\n\nOwn(None, Rows)\n",
+        words="train.py fit --data.pin_memory false",
+        started="train.py fit --data.pin_memory true",
+        edited=(),
+        setting=PINNED,
+        said="write `--data.pin_memory true` there",
+    ),
+    Site(
+        "the file of Lightning's CLI",
+        f"=== train.py\n{HEAD}{CLI}{PART}LightningCLI(None, Rows)\n=== a.yaml\ndata:\n  num_workers: 1  # a core\n",
+        words="train.py fit -c a.yaml",
+        edited=("a.yaml",),
+    ),
+    Site(
+        "the file of Lightning's CLI in front",
+        f"=== train.py\n{HEAD}{CLI}{PART}LightningCLI(None, Rows)\n"
+        "=== a.yaml\nfit:\n  data:\n    num_workers: 1\ntest:\n  data:\n    num_workers: 2\n",
+        words="train.py --config a.yaml fit",
+        edited=("a.yaml",),
+    ),
+    Site(
+        "two files of Lightning's CLI",
+        f"=== train.py\n{HEAD}{CLI}{PART}LightningCLI(None, Rows)\n"
+        "=== a.yaml\ndata:\n  num_workers: 2\n=== b.yaml\ndata:\n  num_workers: 1\n",
+        words="train.py fit --config a.yaml --config=b.yaml",
+        edited=("b.yaml",),
+    ),
+    Site(
+        "a class that a file chooses",
+        f"=== train.py\n{APART}=== a.yaml\ndata:\n  class_path: data.Rows\n  init_args:\n    num_workers: 1\n",
+        words="train.py fit --config a.yaml",
+        edited=("a.yaml",),
+    ),
+    Site(
+        "a class that a word chooses",
+        f"=== train.py\n{APART}",
+        words="train.py fit --data Rows",
+        edited=("data.py",),
+        said="`--data.init_args.num_workers 4` on the command line",
+    ),
+    Site(
+        "what a chosen class takes",
+        f"=== train.py\n{APART}",
+        words="train.py fit --data=data.Rows --data.num_workers 2",
+        started="train.py fit --data=data.Rows --data.num_workers 4",
+        edited=(),
+        said="write `--data.num_workers 4` there",
+    ),
+    Site(
+        "a dataclass that a word chooses",
+        f"=== train.py\nimport data\n{CLI}LightningCLI()\n=== data.py\n{HEAD}from dataclasses import dataclass\n"
+        "@dataclass\nclass Rows:\n    num_workers: int = 1\n"
+        "    def train_dataloader(self):\n        return DataLoader('train', num_workers=self.num_workers)\n",
+        words="train.py fit --data Rows --data.num_workers 2",
+        started="train.py fit --data Rows --data.num_workers 4",
+        edited=(),
+        said="write `--data.num_workers 4` there",
+    ),
+    one(
+        "a class that the CLI has no part for",
+        f"{CLI}{PART}class Other(Rows):\n    pass\n\nLightningCLI(None, Other)\n",
+        words="train.py fit",
+        overridden=True,
+    ),
+]
+
+SITES = [
+    *IN_THE_CALL,
+    *BY_A_LIBRARY,
+    *HANDED_ON,
+    *CONSTANTS,
+    *FUNCTIONS,
+    *CLASSES,
+    *OPTIONS,
+    *CLASS_OPTIONS,
+    *DOCUMENTS,
+    *TRAINERS,
+]

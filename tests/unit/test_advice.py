@@ -319,6 +319,38 @@ def test_autocast_is_given_to_lightning_s_trainer(found: Found, tmp_path: Path, 
     assert f'+trainer = pl.Trainer(max_epochs=3, precision="{precision}")' in only.diff
 
 
+LIGHTNING_CLI = LIGHTNING[: LIGHTNING.index("trainer =")] + "LightningCLI(Segments, Rows)\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "diff", "needed"),
+    [
+        ("max_epochs: 3", "--config fit.yaml", "", ("", "--trainer.precision bf16-mixed")),
+        ("precision: 32-true", "--config fit.yaml", "+  precision: bf16-mixed", None),
+        (
+            "precision: 32-true",
+            "--config fit.yaml --trainer.precision=32",
+            "",
+            ("--trainer.precision=32", "--trainer.precision=bf16-mixed"),
+        ),
+    ],
+)
+def test_autocast_is_an_option_of_lightning_s_cli(
+    found: Found, tmp_path: Path, config: str, words: str, diff: str, needed: tuple[str, str] | None
+) -> None:
+    script = tmp_path / "fit.py"
+    script.write_text(LIGHTNING_CLI)
+    (tmp_path / "fit.yaml").write_text(f"trainer:\n  {config}\n")
+    here = Site(str(script), 7)
+    seen = replace(found, forward_site=here, backward_site=here, trainer="lightning")
+    argv = ["python", str(script), "fit", *words.replace("fit.yaml", str(tmp_path / "fit.yaml")).split()]
+    (only,) = changes_for({"autocast": "bfloat16"}, seen, argv)
+    assert not only.unfinished
+    assert diff in only.diff
+    assert bool(only.diff) is bool(diff)
+    assert [(each.before, each.after) for each in only.words] == ([] if needed is None else [needed])
+
+
 def test_where_lightning_does_not_train_its_trainer_is_not_named(found: Found, tmp_path: Path) -> None:
     script = tmp_path / "fit.py"
     for text in (LIGHTNING.replace("pytorch_lightning", "own_lightning"), LIGHTNING.replace("trainer.fit", "run")):

@@ -11,7 +11,7 @@ from bottleneck_doctor.edits.backward_functions import of_step
 from bottleneck_doctor.edits.backward_passes import are_elsewhere
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.fastai_loaders import LIBRARY
-from bottleneck_doctor.edits.lightning_precision import by_hand, set_precision, set_through
+from bottleneck_doctor.edits.lightning_precision import by_hand, set_option, set_precision, set_through
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.step import Change, Outcome, Step, files, first_of
 from bottleneck_doctor.edits.tree import SourceTree
@@ -47,6 +47,8 @@ def autocast_step(dtype: str, found: Found, running: Running) -> Step | None:
         def by_trainer(drafts: Drafts) -> Outcome:
             told = set_precision(drafts, files(found), dtype, running)
             told = told or set_through(drafts, lines, dtype, running, found.trainer_takers)
+            if found.trainer == "lightning":
+                told = told or set_option(drafts, dtype, running)
             return Outcome(told or [Told(forward.file, forward.line, said)])
 
         alone = backward is None or not _is_one_of_several(drafts, backward)

@@ -7,8 +7,12 @@ import re
 from collections.abc import Sequence
 
 from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.elsewhere import Elsewhere, reaches, write_elsewhere
 from bottleneck_doctor.edits.loader_call import set_taken
 from bottleneck_doctor.edits.named_call import set_named
+from bottleneck_doctor.edits.origin import class_options
+from bottleneck_doctor.edits.origin.follower import Follower
+from bottleneck_doctor.edits.origin.options import Option
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.knobs import Argument
 from bottleneck_doctor.runtime.wire.messages import Site, Taker
@@ -42,6 +46,22 @@ def set_through(
         if told:
             return told
     return []
+
+
+def set_option(drafts: Drafts, dtype: str, running: Running) -> list[Told]:
+    """The same where a `LightningCLI` makes the trainer: in the configuration file that has the option, else by a word
+    of the command line."""
+    follower = Follower(drafts, running)
+    at = next(class_options.clis(follower), None)
+    if at is None:
+        return []
+    option = Option(at.path, at.line, ("--trainer.precision",), None, lambda value: None)
+    origin = class_options.entry(("trainer", "precision"), option, follower).origin(follower)
+    precision = PRECISIONS.get(dtype.removeprefix("torch."), "")
+    if origin is None or not precision or not reaches(origin, precision):
+        return []
+    there = Elsewhere("precision", precision, at, "LightningCLI(...)", origin)
+    return [] if there.is_there else write_elsewhere(drafts, there, follower, at.path, at.line)
 
 
 def by_hand(dtype: str) -> str:

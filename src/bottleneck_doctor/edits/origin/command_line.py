@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bottleneck_doctor.runtime.wire.notebooks import SOURCES
@@ -56,8 +56,12 @@ class CommandLine:
         return None
 
     def option(self, names: Sequence[str], *, flag: bool = False) -> Given | None:
-        """The last use of an option of one of these names; the program takes long ones abbreviated."""
-        found = None
+        """The last use of an option of one of these names."""
+        return next((given for _, given in reversed(list(self.uses(names, flag=flag)))), None)
+
+    def uses(self, names: Sequence[str], *, flag: bool = False) -> Iterator[tuple[int, Given]]:
+        """Each use of an option of one of these names, with its place in `behind`. The program takes long names
+        abbreviated."""
         words = self.behind
         for number, word in enumerate(words):
             head, sign, tail = word.partition("=")
@@ -65,14 +69,13 @@ class CommandLine:
                 break
             if head in names or (len(head) > 3 and head.startswith("--") and _abbreviates(head, names)):
                 if flag or sign:
-                    found = Given(word, tail, "=")
+                    yield number, Given(word, tail, "=")
                 else:
                     value = words[number + 1] if number + 1 < len(words) else ""
                     bare = value.startswith("--")
-                    found = Given(word, "", "") if bare else Given(shlex.join([word, value]), value, " ")
+                    yield number, Given(word, "", "") if bare else Given(shlex.join([word, value]), value, " ")
             elif not flag and len(word) > 2 and word[:2] in names and word[1] != "-":
-                found = Given(word, word[2:], "")
-        return found
+                yield number, Given(word, word[2:], "")
 
     def says(self, test: str) -> bool | None:
         """Whether a condition on `sys.argv` holds; None where it is another one, or nobody knows the words."""
@@ -102,4 +105,5 @@ _COMPARES = {
 
 
 def _abbreviates(word: str, names: Sequence[str]) -> bool:
-    return any(each.startswith("--") and each.startswith(word) for each in names)
+    """Whether a word is short for one of the names. None is with a dot: `--data` names a part of its own there."""
+    return any(each.startswith("--") and each.startswith(word) and "." not in each for each in names)

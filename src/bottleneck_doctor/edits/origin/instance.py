@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from bottleneck_doctor.edits.origin import function
+from bottleneck_doctor.edits.origin import class_options, function
 from bottleneck_doctor.edits.origin.definition import Absent, Definition, Expression, Key
 from bottleneck_doctor.edits.origin.follower import Defined, Follower, Parameter
 from bottleneck_doctor.edits.tree import dotted, last_name
@@ -28,6 +28,12 @@ class Instance(Definition):
             given = [self._given(each, str(key), follower) for each in calls]
             if any(each != Absent() for each in given):
                 return given[0] if len(given) == 1 else None
+            default = dict(fields(self.owner)).get(str(key))
+            if default is not None and not calls:
+                at = Expression(self.owner.path, self.owner.tree, default)
+                option = class_options.of_class(self.owner, str(key), at, follower)
+                if option is not None:
+                    return option
         if self.call is None and _is_overridden(self.owner, str(key), follower):
             return None
         return member_of_self(self.owner, str(key), follower)

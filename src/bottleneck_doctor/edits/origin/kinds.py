@@ -9,6 +9,7 @@ import libcst as cst
 
 from bottleneck_doctor.edits.origin import (
     argparse_option,
+    class_options,
     click_option,
     document,
     function,
@@ -36,5 +37,6 @@ PARAMETERS: tuple[Callable[[Parameter, Follower], Definition | None], ...] = (
     click_option.of_parameter,
     instance.of_parameter,
     function.of_parameter,
+    class_options.of_parameter,
     instance.of_annotation,
 )
