@@ -218,6 +218,20 @@ def test_a_program_without_attention_has_nothing_to_compute_so(tmp_path: Path) -
         FusedAttention().apply(True, GuestContext(steps, "cpu"))
 
 
+def test_a_module_that_the_model_does_not_have_computes_nothing(tmp_path: Path) -> None:
+    """Files with layers of all kinds, of which a model has a few, as those of YOLOv7."""
+    steps = steps_of(tmp_path, "return (q @ k.mT).softmax(-1) @ v\n\n\nOTHERS")
+    path = tmp_path / "attending.py"
+    others = (
+        "class Own(nn.Module):\n    def forward(self, x):\n        return x\n\n\nclass Heir(Attention):\n    pass\n"
+    )
+    path.write_text(path.read_text().replace("        OTHERS", others))
+    module = loaded(path)
+    for made, seen in ((module.Own, False), (module.Heir, True), (module.Attention, True)):
+        steps.callers.roots[:] = [made()]
+        assert (FusedAttention.facts(steps, "cpu") is not None) is seen
+
+
 def test_a_program_that_calls_torchs_function_where_it_can_has_it_on(tmp_path: Path) -> None:
     """As in nanoGPT, which writes attention out for old releases of torch."""
     body = (

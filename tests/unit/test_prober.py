@@ -111,6 +111,44 @@ def test_worker_that_died_is_the_settings_fault_at_once_and_other_ends_are_tried
     assert not selection.alive(ONE)
 
 
+OWN = Exited(1, "Traceback\nAttributeError: module 'numpy' has no attribute 'trapz'")
+
+
+def test_an_error_that_ends_windows_of_unlike_settings_is_the_script_s_own() -> None:
+    """It evaluates at the end of each epoch, which fails, whatever is measured then."""
+    selection, made = make()
+    ends(made, BFLOAT, OWN)
+    ends(made, BFLOAT, OWN)
+    assert not selection.alive(BFLOAT), "so far, nothing else was seen to end like this"
+    ends(made, ONE, OWN)
+    assert selection.alive(BFLOAT)
+    assert selection.alive(ONE)
+    assert selection.measured.windows[-1].label == BFLOAT.key, "the window of nobody's fault is not told"
+    for _ in range(2):
+        ends(made, ONE, OWN)
+    assert selection.alive(ONE)
+    ends(made, ONE, OWN)
+    assert not selection.alive(ONE), "each costs a start"
+
+
+def test_an_error_that_ended_the_training_as_written_is_nobody_s_fault() -> None:
+    selection, made = make()
+    made.measure(Told(OK), AS_WRITTEN)  # type: ignore[arg-type]
+    ends(made, AS_WRITTEN, OWN)
+    ends(made, BFLOAT, OWN)
+    ends(made, BFLOAT, OWN)
+    assert selection.alive(BFLOAT)
+
+
+def test_settings_that_have_a_knob_in_common_may_fail_by_it() -> None:
+    selection, made = make()
+    for _ in range(2):
+        ends(made, ONE, OWN)
+        ends(made, TWO, OWN)
+    assert not selection.alive(ONE)
+    assert not selection.alive(TWO)
+
+
 def test_failed_window_is_told_in_words_that_help() -> None:
     selection, made = make()
     failed = WindowDone(window=0, status="failed", reason="OSError: [Errno 24] Too many open files")

@@ -18,6 +18,9 @@ from bottleneck_doctor.session.ending import Hung, TooSlow
 from bottleneck_doctor.session.failure import Cause, Failure, Stack, cause, signal_name
 from bottleneck_doctor.session.session import Exited
 
+MOST_ALIKE = 3
+"""Processes that may end in windows of one setting although the script ends so by itself: each costs a start."""
+
 
 class Blame:
     """Rules settings out of `measured`."""
@@ -26,6 +29,8 @@ class Blame:
         self._measured = measured
         self._shape = shape
         self._crashes: Counter[str] = Counter()
+        self._ended_with: dict[str, list[set[str]]] = {}
+        """The knobs of the windows in which a process ended with an error, by the error."""
         self._memory_kills: int | None = None
         self._loaded_here: tuple[int, Probe] | None = None
         """The session and the probe that last loaded in the main process although the user has workers."""
@@ -62,6 +67,10 @@ class Blame:
             known = Cause(f"a bug in doctor: {event.text.strip().splitlines()[-1]}", certain=False)
         else:
             return None
+        if not known.known and self._is_of_the_script(each, known) and self._crashes[each.key] < MOST_ALIKE:
+            self._crashes[each.key] += 1
+            self._measured.rule_in(known.sentence)
+            return None
         if each.key in AS_WRITTEN:
             if hung and self._loaded_here is not None and self._loaded_here[0] == session:
                 # As written it has hung nowhere else. So the cause is what loading in the main process left behind.
@@ -76,6 +85,15 @@ class Blame:
         if hung or known.certain or knobs.may_crash(each.as_setting()) or self._crashes[each.key] >= 2:
             self._rule_out(each, known)
         return known
+
+    def _is_of_the_script(self, each: Probe, known: Cause) -> bool:
+        """Whether a process has ended with this error before, in a window that has no knob in common with this one. So
+        the script fails there by itself, as at the end of its first epoch."""
+        own = set(each.as_setting())
+        before = self._ended_with.setdefault(known.sentence, [])
+        alike = any(own.isdisjoint(other) for other in before)
+        before.append(own)
+        return alike
 
     def _rule_out(self, each: Probe, known: Cause) -> None:
         self._measured.rule_out(each, known.sentence)

@@ -118,6 +118,12 @@ class Measurements:
         """A setting crashed or hung: don't measure it again."""
         self._out[each.key] = Out(reason)
 
+    def rule_in(self, reason: str) -> None:
+        """What was ruled out for this reason is measured again: no setting is to blame for it."""
+        self._out = {key: out for key, out in self._out.items() if out.reason != reason}
+        if self._workers_out is not None and self._workers_out[0].reason == reason:
+            self._workers_out = None
+
     def rule_out_idle(self, each: Probe, knobs: Iterable[str]) -> None:
         """These knobs of a setting took no effect: don't measure it again."""
         self._out[each.key] = Out(idle=tuple(knobs))

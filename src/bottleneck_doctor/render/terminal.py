@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bottleneck_doctor import knobs
-from bottleneck_doctor.documents.report import Change, FixOutcome, Result, Site
+from bottleneck_doctor.documents.report import Change, FixOutcome, Result, Site, Speedup
 from bottleneck_doctor.render import patches
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.render.flame import short_path
@@ -74,15 +74,17 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
         if finding is reasons[0] and ranking.advised(result, finding):
             said = f"What to do: {finding.advice} {words.spared_text(ranking.at_most(result, finding))}".rstrip()
             console.print(Padding(_sentence(said, "", color), (0, 0, 0, 4)))
-    if faster:
+    together = ranking.together(result)
+    unsure = [fix for fix in together if fix.id not in {each.id for each in faster}]
+    if faster or together:
         console.print()
-        console.print(_table(faster[:FIRST_ROWS], result))
+        console.print(_table(faster[:FIRST_ROWS], unsure, result))
     likely = ranking.open_fixes(result)
     if likely:
         console.print()
         console.print(Text("Not yet sure, best chance first:", style="bold" if color else ""))
         console.print(Padding(_open_table(likely[:FIRST_ROWS], result), (0, 0, 0, 2)))
-    rest = _rest(result, len(faster), len(likely))
+    rest = _rest(result, len(faster), [*likely[:FIRST_ROWS], *unsure])
     if rest:
         console.print(Padding(Text(rest, style="dim" if color else ""), (1, 0, 0, 0)))
     if result.warnings:
@@ -152,19 +154,24 @@ def _speeds(result: Result) -> str:
     return "; ".join(parts) + "."
 
 
-def _table(fixes: list[FixOutcome], result: Result) -> Table:
+def _table(fixes: list[FixOutcome], unsure: list[FixOutcome], result: Result) -> Table:
+    """What is promised together in the first row, then the fixes. `unsure`: those of what is promised that were not
+    surely faster by themselves."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", collapse_padding=True)
     table.add_column("Fix", overflow="fold", ratio=2)
     table.add_column(f"Speedup [{words.share_text(result.method.confidence)}]", no_wrap=True)
     table.add_column("Change", overflow="fold", ratio=3)
     table.add_column("Risk", no_wrap=True)
-    for fix in fixes:
-        table.add_row(
-            Text(words.visible(fix.title)),
-            Text(_ratio(fix), style=f"bold {ACCENT}"),
-            Text(words.visible(_change(fix, result))),
-            Text(fix.risk),
-        )
+    whole, count = result.combination, len(ranking.together(result))
+    promised = ranking.promise(result)
+    rows = [(fix.title, _ratio(fix.speedup), _change(fix, result), fix.risk) for fix in fixes]
+    rows += [(fix.title, "not sure alone", _change(fix, result), fix.risk) for fix in unsure]
+    if count and promised is not None and whole is not None:
+        places = _places(promised.changes, result) or words.setting_text(promised.setting, whole=True)
+        rows.insert(0, (f"{words.count_text(count, 'fix')} together", _ratio(promised.speedup), places, whole.risk))
+    for title, ratio, change, risk in rows:
+        bold = "" if ratio == "not sure alone" else f"bold {ACCENT}"
+        table.add_row(Text(words.visible(title)), Text(ratio, style=bold), Text(words.visible(change)), Text(risk))
     return table
 
 
@@ -182,12 +189,12 @@ def _open_table(fixes: list[FixOutcome], result: Result) -> Table:
     return table
 
 
-def _ratio(fix: FixOutcome) -> str:
-    if fix.speedup is None:
+def _ratio(speedup: Speedup | None) -> str:
+    if speedup is None:
         return words.DASH
-    if not words.has_interval(fix.speedup):
-        return f"{words.estimate_text(fix.speedup)} [no interval yet]"
-    return f"{words.estimate_text(fix.speedup)} [{words.interval_text(fix.speedup)}]"
+    if not words.has_interval(speedup):
+        return f"{words.estimate_text(speedup)} [no interval yet]"
+    return f"{words.estimate_text(speedup)} [{words.interval_text(speedup)}]"
 
 
 def _change(fix: FixOutcome, result: Result) -> str:
@@ -201,15 +208,16 @@ def _change(fix: FixOutcome, result: Result) -> str:
     return f"{place}  {setting}".rstrip()
 
 
-def _rest(result: Result, faster: int, likely: int) -> str:
-    """What isn't in a table, counted: `2 more faster, 3 no difference, 1 cannot tell.` `likely`: what may help."""
+def _rest(result: Result, faster: int, told: Sequence[FixOutcome]) -> str:
+    """What isn't in a table, counted: `2 more faster, 3 no difference, 1 cannot tell.` `told`: what is in one though it
+    is not surely faster."""
+    ids = {fix.id for fix in told}
     counts = [(faster - FIRST_ROWS, "more faster")] if faster > FIRST_ROWS else []
     for status in ranking.FOLDED:
-        found = sum(1 for fix in result.fixes if fix.status == status)
-        found -= min(likely, FIRST_ROWS) if status == "cannot_tell" else 0
+        found = sum(1 for fix in result.fixes if fix.status == status and fix.id not in ids)
         counts.append((found, words.STATUS_WORDS[status].lower()))
     said = [f"{count} {what}" for count, what in counts if count]
-    title = "Other fixes" if faster or likely else "Fixes"
+    title = "Other fixes" if faster or told else "Fixes"
     return f"{title}: {', '.join(said)}." if said else ""
 
 

@@ -92,11 +92,13 @@ class Failure:
 @dataclass(frozen=True)
 class Cause:
     """Why a probe failed, and what helps. `every_count`: any number of workers would fail in this way. `certain`: the
-    setting itself is to blame; otherwise the script may have ended by itself."""
+    setting itself is to blame; otherwise the script may have ended by itself. `known`: a rule says what it is;
+    otherwise `sentence` is only the error that the script ended with."""
 
     sentence: str
     every_count: bool = False
     certain: bool = True
+    known: bool = True
 
 
 def cause(failure: Failure) -> Cause:
@@ -111,7 +113,7 @@ def cause(failure: Failure) -> Cause:
             f"{words.rstrip('.')}; the dataset holds {failure.open_handle}, whose position forked workers share: open "
             "it in the first `__getitem__` instead"
         )
-    return Cause(words, certain=False)
+    return Cause(words, certain=False, known=False)
 
 
 # -- rules, the most specific first -----------------------------------------------------------------------------------

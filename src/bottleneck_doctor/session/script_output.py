@@ -64,7 +64,7 @@ class ScriptOutput:
 
     def _readable(self, words: bytes) -> str:
         text = words.decode(errors="replace")
-        return self._discretion.output(text if self._terminal is None else without_control(text))
+        return self._discretion.output(without_control(text))
 
     def _echo(self, told: bytes) -> None:
         text = self._discretion.output(told.decode(errors="surrogateescape"))

@@ -136,6 +136,23 @@ def _promise(result: Result) -> Promise | None:
     return Promise(lead.speedup, changes_of(lead), lead.setting, lead.preparation, lead.peak_memory)
 
 
+def together(result: Result) -> list[FixOutcome]:
+    """The fixes that are promised together, in the order in which they were added, each with what it sets there; none
+    where one fix is promised, or nothing."""
+    whole = result.combination
+    if whole is None or not result.verdict.together or promise(result) is None:
+        return []
+    by_id = {fix.id: fix for fix in result.fixes}
+    below: Setting = {}
+    found = []
+    for rung in whole.ladder:
+        if rung.fix in by_id and rung.setting.items() <= whole.setting.items():
+            added = {name: value for name, value in rung.setting.items() if name not in below or below[name] != value}
+            found.append(replace(by_id[rung.fix], setting=added))
+            below = rung.setting
+    return found
+
+
 def confirmations(result: Result) -> list[Confirmation]:
     """That of what is promised, and those of what was promised before."""
     now = [] if result.confirmation is None else [result.confirmation]

@@ -181,21 +181,34 @@ def _may_be_scores(one: Any, other: Any, *, turned: bool = False) -> bool:
 
 
 def _written_out(kinds: Set[type]) -> Iterator[Written]:
-    """The functions that look like attention, in the files where the user's modules and what they call are defined."""
+    """The functions that look like attention, in the files where the user's modules and what they call are defined, but
+    for the methods of modules that the model does not have."""
     trees = SourceTrees()
-    files: Dict[str, None] = {}
+    files: Dict[str, Dict[str, Any]] = {}
     for kind in kinds:
         for function in functions_of(kind):
             if is_users_file(function.__code__.co_filename):
-                called = [each.__code__ for value in globals_of(function) for each in functions_in(value)]
-                files.update(dict.fromkeys([code.co_filename for code in (function.__code__, *called)]))
-    for file in files:
+                for each in (function, *(each for value in globals_of(function) for each in functions_in(value))):
+                    files.setdefault(each.__code__.co_filename, each.__globals__)
+    for file, names in files.items():
         tree = trees.tree(file)
+        unused = set() if tree is None else set(_of_unused_modules(tree, names, kinds))
         for node in () if tree is None else functions(tree):
+            if node in unused:
+                continue
             calls = list(_calls(node))
             line = _softmax_between_products(node, calls)
             if line is not None:
                 yield Written((file, first_line(node)), line, any(name == ONE_FUNCTION for _, name in calls))
+
+
+def _of_unused_modules(tree: Any, names: Dict[str, Any], kinds: Set[type]) -> Iterator[Any]:
+    """The methods of the modules of a file, whose globals are `names`, that no module of these kinds is."""
+    for node in tree.body:
+        made = names.get(node.name) if isinstance(node, ast.ClassDef) else None
+        is_module = isinstance(made, type) and issubclass(made, torch.nn.Module)
+        if is_module and not any(issubclass(kind, made) for kind in kinds):
+            yield from functions(node)
 
 
 def _softmax_between_products(function: Any, calls: List[Tuple[ast.Call, str]]) -> Optional[int]:
