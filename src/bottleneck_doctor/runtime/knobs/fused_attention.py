@@ -206,9 +206,12 @@ def _of_unused_modules(tree: Any, names: Dict[str, Any], kinds: Set[type]) -> It
     """The methods of the modules of a file, whose globals are `names`, that no module of these kinds is."""
     for node in tree.body:
         made = names.get(node.name) if isinstance(node, ast.ClassDef) else None
-        is_module = isinstance(made, type) and issubclass(made, torch.nn.Module)
-        if is_module and not any(issubclass(kind, made) for kind in kinds):
+        if isinstance(made, type) and _is_unused(made, kinds):
             yield from functions(node)
+
+
+def _is_unused(made: type, kinds: Set[type]) -> bool:
+    return issubclass(made, torch.nn.Module) and not any(issubclass(kind, made) for kind in kinds)
 
 
 def _softmax_between_products(function: Any, calls: List[Tuple[ast.Call, str]]) -> Optional[int]:
