@@ -8,9 +8,10 @@ import pytest
 from tests.reports import invented as load
 from tests.reports import recorded
 
-from bottleneck_doctor.documents.report import Change
+from bottleneck_doctor.documents.report import Change, Status
 from bottleneck_doctor.knobs import allocator
 from bottleneck_doctor.render import terminal
+from bottleneck_doctor.wording import patch_words, ranking
 
 
 def test_says_verdict_ranking_report_and_next_step_in_this_order() -> None:
@@ -55,6 +56,41 @@ def test_a_line_to_change_is_said_from_the_folder_of_the_run() -> None:
     assert "examples/pets/train.py:100" in text
     assert "Next:   change lines 100 and 112 of examples/pets/train.py, then measure again" in text
     assert recorded("pets").entrypoint.cwd not in text
+
+
+def test_each_part_of_a_promise_has_a_row_though_it_is_not_sure_alone() -> None:
+    result = recorded("pets")
+    parts = ranking.together(result)
+    assert len(parts) == 2
+    assert result.combination is not None
+    assert {**parts[0].setting, **parts[1].setting} == result.combination.setting
+
+    def rows(status: Status) -> list[str]:
+        fixes = [replace(fix, status=status) if fix.id in ids else fix for fix in result.fixes]
+        text = terminal.render(replace(result, fixes=fixes), report_path=None, width=300, color=False)
+        return text[text.index("Fix ") :].splitlines()
+
+    ids = [fix.id for fix in parts]
+    sure, none = rows("faster"), rows("cannot_tell")
+    assert sure[1].startswith("2 fixes together")
+    assert "lines 100 and 112 of" in sure[1]
+    assert "not sure alone" not in "".join(sure)
+    assert [row.startswith(fix.title) and "not sure alone" in row for row, fix in zip(none[2:4], parts, strict=True)]
+    # What has a row is not counted below.
+    counts = [next(row for row in each if row.startswith("Other fixes: ")) for each in (sure, none)]
+    assert counts[0] == counts[1]
+
+
+def test_a_change_that_touches_several_places_names_them() -> None:
+    """What two fixes do in one file is one change where their lines lie within each other."""
+    diff = "@@ -3,1 +3,2 @@\n a\n+b\n@@ -41,3 +42,3 @@\n c\n-d\n+e\n f\n"
+    change = Change(file="train.py", line=42, diff=diff)
+    assert patch_words.lines_of(change) == [4, 42]
+    assert patch_words.lines_of(replace(change, diff="")) == [42]
+    assert patch_words.lines_of(replace(change, diff="@@ what")) == [42]
+    assert patch_words.lines_of(replace(change, file="train.ipynb")) == [42]
+    many = "".join(f"@@ -{line},1 +{line},1 @@\n-a\n+b\n" for line in range(10, 60, 10))
+    assert patch_words.lines_of(replace(change, diff=many)) == [42]
 
 
 def test_variables_that_belong_to_a_change_are_told_with_it() -> None:

@@ -263,7 +263,7 @@ def _places(changes: Sequence[Change], result: Result) -> str:
     """`line 42 of train.py`, `lines 42 and 57 of train.py and line 3 of model.py`; the file alone without a line."""
     lines: dict[str, list[int]] = {}
     for change in changes:
-        lines.setdefault(short_path(change.file, result.entrypoint.cwd), []).append(change.line)
+        lines.setdefault(short_path(change.file, result.entrypoint.cwd), []).extend(patch_words.lines_of(change))
     places = []
     for file, here in lines.items():
         lines_of = [line for line in dict.fromkeys(here) if line > 0]

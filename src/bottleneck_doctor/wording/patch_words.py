@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bottleneck_doctor.documents.report import Change, Result, Sources
-from bottleneck_doctor.patches.plan import LeftOut, Plan
+from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.patches.plan import LeftOut, Plan, edits_of
 from bottleneck_doctor.runtime.wire.notebooks import cell_of, is_notebook
 from bottleneck_doctor.wording import words
 
@@ -24,6 +25,18 @@ def name_of(file: str, sources: Sources | None, folder: str) -> str:
 def place_of(change: Change, result: Result) -> str:
     """`train.py, line 41`"""
     return words.place_text(name_of(change.file, result.sources, result.entrypoint.cwd), change.line)
+
+
+def lines_of(change: Change) -> list[int]:
+    """The lines of the file as it is that a change touches, in order; its own line alone where those are many, or lie
+    in the cells of a notebook."""
+    if not change.diff or is_notebook(change.file):
+        return [change.line]
+    try:
+        lines = sorted({edit.index + 1 for edit in edits_of(change.diff)} or {change.line})
+    except DoctorError:
+        return [change.line]
+    return lines if len(lines) <= MOST_PLACES else [change.line]
 
 
 def left_out(plan: Plan, result: Result) -> list[str]:
