@@ -479,6 +479,28 @@ def test_an_evaluation_in_each_step_is_a_known_part_of_it(guest: StartGuest, und
 
 
 @pytest.mark.sleeping
+def test_a_test_now_and_then_within_a_step_that_evaluates_belongs_to_none(guest: StartGuest) -> None:
+    """As in a program that acts in each step, in evaluation mode, and tests what it has learnt."""
+    acts = EVALUATES.replace("if steps % 40 == 0", "if True").replace("range(3)", "range(1)")
+    script = guest(acts.replace("time.sleep(0.1)", "time.sleep(0.005 if steps % 40 else 0.5)"))
+    script.found()
+    for mode in ("timed", "phases"):
+        done = script.window(mode=mode, lead_in=20, steps=100)  # Two tests at least.
+        assert (done.status, done.steps) == ("ok", 100)
+        assert done.seconds / done.steps in lasting(0.016, rel=0.2)
+    within = phases.interruption([done.pauses])
+    assert within is not None
+    assert within.by_mode
+    assert within.every == pytest.approx(40)
+    assert within.seconds in lasting(0.5, abs=0.1)
+    times = phases.step_times([done.detail], None)
+    assert times is not None
+    assert times.evaluations in (97, 98)
+    assert times.evaluation_share in lasting(0.005 / 0.016, abs=0.08)
+    assert done.detail["seconds"] == pytest.approx(done.seconds, rel=0.1)
+
+
+@pytest.mark.sleeping
 def test_a_model_that_trains_in_evaluation_mode_is_timed_as_any(guest: StartGuest) -> None:
     script = guest(EVALUATES.replace("        model.train()\n", ""))
     script.found()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from torch import nn
 
+from bottleneck_doctor.runtime.loop import evaluation_mode
 from bottleneck_doctor.runtime.loop.evaluation_mode import RARE, EvaluationMode
 from bottleneck_doctor.runtime.loop.steps import Steps
 
@@ -21,7 +22,10 @@ class Watched:
         self.between = False
         self.within: list[bool] = []
         began, ended = (lambda said=said: self.told.append(said) for said in ("began", "ended"))
-        self.mode = EvaluationMode(self.steps, began, ended, self.within.append, lambda: self.between)
+        self.besides: list[float] = []
+        self.mode = EvaluationMode(
+            self.steps, began, ended, self.within.append, lambda: self.between, self.besides.append
+        )
         self.mode.watch()
 
     def trains(self, passes: int = RARE) -> None:
@@ -58,6 +62,41 @@ def test_a_model_that_changes_in_every_step_is_told_to_be_a_part_of_it(watched: 
         watched.trains(1)
     assert watched.told == []
     assert watched.within == [True, False] * 4 * RARE
+    assert watched.besides == []
+
+
+def test_what_lasts_for_many_times_as_long_as_within_other_steps_is_told(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that acts in each step, and tests what it has learnt now and then."""
+    clock = 0.0
+    monkeypatch.setattr(evaluation_mode, "now", lambda: clock)
+
+    def step(seconds: float, passes: int = 0) -> None:
+        nonlocal clock
+        watched.model.eval()
+        watched.steps.own_backwards += passes
+        clock += seconds
+        watched.model.train()
+        watched.trains(1)
+
+    step(2.0)
+    assert watched.besides == [], "how long it usually lasts is not known yet"
+    for _ in range(10):
+        step(0.01)
+    step(0.19)
+    step(0.21)
+    assert watched.besides == pytest.approx([0.21])
+    step(0.01)
+    step(0.5, passes=1)
+    assert len(watched.besides) == 1, "it trained meanwhile"
+    assert watched.told == []
+    # What is short is none of it, however much shorter the others are.
+    watched.besides.clear()
+    for _ in range(40):
+        step(0.001)
+    step(0.09)
+    assert watched.besides == []
 
 
 def test_between_epochs_it_is_told_however_few_steps_an_epoch_has(watched: Watched) -> None:

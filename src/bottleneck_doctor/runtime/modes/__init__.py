@@ -57,6 +57,9 @@ class Mode:
     def evaluates(self, on: bool) -> None:
         """The model comes into evaluation mode within a step, or trains again."""
 
+    def left_out(self) -> None:
+        """What was done since it came into that mode belongs to no step. `evaluates` follows."""
+
     def detail(self) -> Dict[str, Any]:
         """What was found, as JSON values."""
         return {}

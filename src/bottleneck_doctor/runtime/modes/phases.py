@@ -42,6 +42,7 @@ from .stopwatch import (
     HOST_TO_DEVICE,
     OPTIMIZER,
     ZERO_GRAD,
+    SoFar,
     Stopwatch,
 )
 from .values import TakenValues
@@ -64,6 +65,8 @@ class Phases(Mode, Watch):
         self._communication = Communication(context.steps.roots)
         self._frozen = FrozenParts(context.steps.roots, synchronise)
         self._evaluations = StepEvaluations(context.steps, synchronise)
+        self._before: Optional[SoFar] = None
+        """As the model last came into evaluation mode within a step."""
         self._thread = threading.get_ident()
         self._wait = -1
         self._asked = 0.0
@@ -180,7 +183,13 @@ class Phases(Mode, Watch):
         if not on:
             self._evaluations.end()
         elif self._clock.running:
+            self._before = self._clock.so_far()
             self._evaluations.begin()
+
+    def left_out(self) -> None:
+        if self._before is not None:
+            self._clock.back_to(self._before)
+        self._evaluations.forget()
 
     def _close_step(self, at: Optional[float] = None) -> None:
         if self._clock.running and self._holding:

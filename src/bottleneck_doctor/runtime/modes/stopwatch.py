@@ -6,7 +6,7 @@ step, and the phases of some consecutive steps one by one come out.
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ..process.originals import now
 
@@ -26,6 +26,14 @@ MOST_EVENTS = 600
 
 Stretch = Tuple[str, float, float, Optional[int]]
 """A phase, its begin and end, and the number of the batch."""
+
+
+class SoFar(NamedTuple):
+    """What a stopwatch had charged: since when steps counted, until when, and the seconds by phase."""
+
+    began: float
+    at: float
+    seconds: Dict[str, float]
 
 
 class Stopwatch:
@@ -95,6 +103,18 @@ class Stopwatch:
         """Charge the time until `at`: what was done since, perhaps by the guest itself, belongs to no step."""
         moment = None if at is None else max(at, self._mark)
         self._charge(moment, synchronise=moment is None)
+
+    def so_far(self) -> SoFar:
+        """What is charged by now, for `back_to`."""
+        self._charge()
+        return SoFar(self._began, self._mark, dict(self.seconds))
+
+    def back_to(self, before: SoFar) -> None:
+        """What was done since belongs to no step. Nothing is taken back if steps have not counted all the time."""
+        if self.running and before.began == self._began:
+            self._charge()
+            self._step_began += self._mark - before.at
+            self.seconds = dict(before.seconds)
 
     # -- steps -------------------------------------------------------------------------------------------------------
 

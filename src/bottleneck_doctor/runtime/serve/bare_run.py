@@ -88,6 +88,12 @@ class BareRun(Run):
             self.mode.suspend()
             self.around.end()
 
+    def leave_out(self, seconds: float) -> None:
+        """So many of the seconds of the current step, since the model came into evaluation mode, belong to no step."""
+        if self._timing:
+            self._away += seconds
+            self.mode.left_out()
+
     def resume(self, seconds: float) -> None:
         """It goes on with its step, after so many seconds that belong to none."""
         if self._timing:

@@ -37,7 +37,15 @@ class BareServer:
         self._calls = RootCalls(steps.roots) if loop.by_calls else None
         # Where calls are what samples are elsewhere, each is given as much.
         self._inputs = RootInputs(steps.roots) if not loop.by_calls and measurable(steps.roots) else None
-        self._evaluation = EvaluationMode(steps, self._evaluation_begins, self._evaluation_ended, self._evaluates)
+        self._evaluation = EvaluationMode(
+            steps,
+            self._evaluation_begins,
+            self._evaluation_ended,
+            self._evaluates,
+            besides=self._evaluated_besides,
+        )
+        self._is_at_once = device == "cpu"
+        """Whether what is asked for is computed at once. If not, what takes long may be what was put off before."""
         if loop.rung == "closure":
             closures = steps.closures
             closures.are_steps = True
@@ -130,6 +138,16 @@ class BareServer:
     def _evaluates(self, on: bool) -> None:
         if self._run is not None:
             self._run.mode.evaluates(on)
+
+    def _evaluated_besides(self, seconds: float) -> None:
+        """The model was in evaluation mode for so many within a step, in which it hardly is for any."""
+        if not self._is_at_once:
+            return
+        interruptions, backwards = self._context.interruptions, self._steps.backwards
+        interruptions.began(backwards)
+        interruptions.ended(seconds, self._position, backwards, mid_epoch=True, by_mode=True)
+        if self._run is not None:
+            self._run.leave_out(seconds)
 
     def _trains_in_evaluation_mode(self) -> None:
         """A step has ended, so the model is in this mode for another reason, such as frozen statistics."""
