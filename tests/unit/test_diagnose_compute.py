@@ -198,6 +198,27 @@ def test_the_innermost_function_that_most_of_the_work_passes_through_is_named() 
     assert "was running" not in told(*half), "`step` makes the passes, too"
 
 
+def test_the_function_that_is_called_for_it_is_named_and_not_its_inner_part() -> None:
+    """`self.log` of Lightning spends its time in helpers of other files, whose names say nothing to a user."""
+    lightning = "/x/site-packages/lightning/"
+    moved = node("_apply_to_collection_slow", "/x/site-packages/lightning_utilities/apply_func.py", 154, count=30)
+    kept = node(
+        "_ResultCollection.log", lightning + "result.py", 412, moved, node("add", lightning + "a.py", 1, count=9)
+    )
+    hidden = node("Off.__call__.<locals>._fn", "/x/site-packages/torch/eval_frame.py", 1548, kept)
+    logged = node(
+        "LightningModule.log", lightning + "module.py", 531, hidden, node("check", lightning + "b.py", 2, count=9)
+    )
+    rest = [node(f"rest_{number}", lightning + "rest.py", number, count=5) for number in range(1, 8)]
+    step = node("training_step", "/x/site-packages/net/net.py", 100, logged, *rest)
+    passes = node("backward", TORCH + "_tensor.py", 500, count=40)
+    tree = node("main", "", 0, node("train", FILE, 50, node("run", lightning + "loop.py", 9, passes, step), own=True))
+    sampling = replace(sampled(), trees={"main": tree})
+    found = finding("work-between-steps", profiled(healthy(phases=shares(between=0.5)), sampling=sampling, lines=None))
+    assert found is not None
+    assert "58 % of the stack samples of this work, `LightningModule.log` (module.py) was running" in found.sentence
+
+
 @pytest.mark.parametrize(
     ("calls", "kind"),
     [

@@ -45,15 +45,24 @@ def met_in_loading(evidence: Evidence) -> Met | None:
     """The function in which most samples of making batches ended, or a function of a library's that called it, if far
     more of them pass through that one; None if they are spread over many functions."""
     found = loading_stacks(evidence)
-    frames = {(frame.name, frame.path) for stack, _ in found for frame in stack}
-    ended = _met(found)
-    passed = _passed(found, {key for key in frames if not _says_what_it_does(*key)})
+    return _far_more(_met(found), _passed(found, _without_a_name(found)))
+
+
+def _far_more(ended: Met | None, passed: Met | None) -> Met | None:
+    """The function through which samples pass, if those are far more than end in the other one."""
     return passed if passed is not None and (ended is None or passed.share >= FAR_MORE * ended.share) else ended
+
+
+def _without_a_name(found: list[tuple[tuple[CallNode, ...], int]]) -> set[tuple[str, str]]:
+    frames = {(frame.name, frame.path) for stack, _ in found for frame in stack}
+    return {key for key in frames if not _says_what_it_does(*key)}
 
 
 def _says_what_it_does(name: str, path: str) -> bool:
     """Whether a function has a name of its own: all that is loaded passes through `__getitem__` and `_call_impl`."""
-    return not name.startswith(("_", "<")) and name != "forward" and "torch/utils/data/" not in path.replace("\\", "/")
+    last = name.rpartition(".")[2]
+    private = name.startswith("_") or last.startswith(("_", "<")) or "<locals>" in name
+    return not private and last != "forward" and "torch/utils/data/" not in path.replace("\\", "/")
 
 
 def passed_in_loading(evidence: Evidence, name: str, file: str) -> float:
@@ -68,11 +77,13 @@ def passed_in_loading(evidence: Evidence, name: str, file: str) -> float:
 
 
 def met_between(evidence: Evidence) -> Met | None:
-    """The same for what the loop does between loading, the passes and the optimizer. If samples end in many functions,
-    it is the innermost one through which most of them pass, and no pass."""
+    """The same for what the loop does between loading, the passes and the optimizer: no function is named that leads to
+    a pass. If samples end in many functions, it may be one without a name of its own."""
     found = main_stacks(evidence, ("between",))
     passes = main_stacks(evidence, ("forward", "backward", "optimizer"))
-    return _met(found) or _passed(found, {(each.name, each.path) for frames, _ in passes for each in frames})
+    to_passes = {(each.name, each.path) for frames, _ in passes for each in frames}
+    named = _passed(found, to_passes | _without_a_name(found))
+    return _far_more(_met(found), named) or _passed(found, to_passes)
 
 
 def _met(found: list[tuple[tuple[CallNode, ...], int]]) -> Met | None:
