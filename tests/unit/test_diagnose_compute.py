@@ -205,6 +205,7 @@ def test_the_function_that_is_called_for_it_is_named_and_not_its_inner_part() ->
     kept = node(
         "_ResultCollection.log", lightning + "result.py", 412, moved, node("add", lightning + "a.py", 1, count=9)
     )
+    kept = node("apply_to_collection", "/x/site-packages/lightning_utilities/apply_func.py", 78, kept)
     hidden = node("Off.__call__.<locals>._fn", "/x/site-packages/torch/eval_frame.py", 1548, kept)
     logged = node(
         "LightningModule.log", lightning + "module.py", 531, hidden, node("check", lightning + "b.py", 2, count=9)

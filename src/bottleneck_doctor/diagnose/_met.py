@@ -5,6 +5,7 @@ A function of the user's own is named by its line instead (`_places`).
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from bottleneck_doctor.wording import words
 
 MOST = 0.5
 """Where samples end in many functions, one through which this part of them passes is named. Ours."""
+_HELPERS = re.compile(r"/(\w+_)?util(ity|itie)?s?(/|\.py$)")
+"""Files of what other parts of a library share, as torch's `utils/data`."""
 FAR_MORE = 1.5
 """A function is named in the place of one that it calls if so many times as many samples pass through it. Ours."""
 
@@ -59,10 +62,11 @@ def _without_a_name(found: list[tuple[tuple[CallNode, ...], int]]) -> set[tuple[
 
 
 def _says_what_it_does(name: str, path: str) -> bool:
-    """Whether a function has a name of its own: all that is loaded passes through `__getitem__` and `_call_impl`."""
+    """Whether a function has a name of its own: all that is loaded passes through `__getitem__` and `_call_impl`, and
+    what calls a helper says more than that."""
     last = name.rpartition(".")[2]
     private = name.startswith("_") or last.startswith(("_", "<")) or "<locals>" in name
-    return not private and last != "forward" and "torch/utils/data/" not in path.replace("\\", "/")
+    return not private and last != "forward" and not _HELPERS.search(path.replace("\\", "/"))
 
 
 def passed_in_loading(evidence: Evidence, name: str, file: str) -> float:
