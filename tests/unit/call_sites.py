@@ -1060,6 +1060,13 @@ CLASS_OPTIONS = [
         said="write `--data.num_workers 4` there",
     ),
     one(
+        "a class that another parser's word names",
+        f"import argparse\n{PART}parser = argparse.ArgumentParser()\nparser.add_argument('--data')\n"
+        "globals()[parser.parse_args().data]().train_dataloader()\n",
+        words="train.py --data Rows",
+        overridden=True,
+    ),
+    one(
         "a class that the CLI has no part for",
         f"{CLI}{PART}class Other(Rows):\n    pass\n\nLightningCLI(None, Other)\n",
         words="train.py fit",

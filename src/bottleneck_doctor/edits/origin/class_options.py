@@ -15,7 +15,7 @@ from bottleneck_doctor.edits.origin.follower import Defined, Follower, Parameter
 from bottleneck_doctor.edits.origin.options import Option, replaced_by
 from bottleneck_doctor.edits.tree import constant, last_name
 
-CLI = "LightningCLI"
+CLI, LIBRARY = "LightningCLI", "jsonargparse"
 CONFIGS = ("--config", "-c")
 SUBCOMMANDS = ("fit", "validate", "test", "predict")
 CLASS, ARGUMENTS = "class_path", "init_args"
@@ -78,27 +78,36 @@ def entry(keys: tuple[Key, ...], option: Option, follower: Follower) -> Definiti
 
 def clis(follower: Follower) -> Iterator[Expression]:
     """The calls that set up a `LightningCLI`, or a class of the user's that is one."""
-    for file in dict.fromkeys(
-        (*([follower.running.script] if follower.running.script else []), *follower.running.files)
-    ):
-        tree = follower.tree(file)
-        for call in [] if tree is None else tree.nodes(cst.Call):
-            if tree is not None and isinstance(call.func, (cst.Name, cst.Attribute)):
-                at = Expression(file, tree, call)
-                if last_name(call.func) == CLI or _is_cli(follower.defined(at.at(call.func))):
-                    yield at
+    trees = {file: tree for file in _files(follower) if (tree := follower.tree(file)) is not None}
+    own = {
+        made.name.value
+        for tree in trees.values()
+        for made in tree.nodes(cst.ClassDef)
+        if any(last_name(each.value) == CLI for each in made.bases)
+    }
+    for file, tree in trees.items():
+        yield from (
+            Expression(file, tree, call) for call in tree.nodes(cst.Call) if last_name(call.func) in {CLI, *own}
+        )
 
 
-def _is_cli(made: Definition | None) -> bool:
-    return isinstance(made, Defined) and any(last_name(each.value) == CLI for each in made.bases)
+def _files(follower: Follower) -> Iterator[str]:
+    """The files that are known to run and that know such a parser: elsewhere, a word may be another option's."""
+    script = follower.running.script
+    for file in dict.fromkeys((*([] if script is None else [script]), *follower.running.files)):
+        text = follower.project.text(file) or ""
+        if CLI in text or LIBRARY in text:
+            yield file
 
 
 def _part_of(owner: Defined, follower: Follower) -> Part | None:
     """The part of the program that a class is; None where that is not seen."""
+    if next(_files(follower), None) is None:
+        return None
     for call in clis(follower):
         for place, (part, (given, chosen)) in enumerate(_PARTS.items()):
             at = _argument(call, place, given)
-            made = None if at is None else follower.defined(at)
+            made = None if at is None else follower.define(at)
             if isinstance(made, Defined) and (made.path, made.name) == (owner.path, owner.name):
                 switch = _argument(call, None, chosen)
                 return Part(part, chosen=switch is not None and constant(switch.node) == (True,))
