@@ -303,30 +303,28 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
 def failed_later(failed: Sequence[SessionRecord], windows: Sequence[Window], device: str = "") -> Warning:
     """The warning that the script failed after it had been measured, under a setting, or perhaps because of one.
     `failed`: the processes in which it did, in order."""
+    return Warning(slug="script-failed-later", sentence=_how_it_failed(failed, windows, device))
+
+
+def _how_it_failed(failed: Sequence[SessionRecord], windows: Sequence[Window], device: str) -> str:
     record = failed[-1]
+    ended = record.ended.rstrip(".")
     mine = [window for window in windows if window.session == record.number]
     last = mine[-1] if mine else None
     if last is not None and last.setting and last.status == "failed" and last.reason and last.reason in record.ended:
-        tried = words.window_code(last, device)
-        sentence = f"With {tried}, which doctor tried, {record.ended.rstrip('.')}. As written, it had trained before."
-        return Warning(slug="script-failed-later", sentence=sentence)
+        return (
+            f"With {words.window_code(last, device)}, which doctor tried, {ended}. As written, it had trained before."
+        )
     alike = sum(each.ended == record.ended for each in failed)
     if alike > 1:
-        sentence = f"{alike} processes ended in the same way: {record.ended.rstrip('.')}"
-        return Warning(slug="script-failed-later", sentence=f"{sentence}. So it may fail there without doctor as well.")
+        return f"{alike} processes ended in the same way: {ended}. So it may fail there without doctor as well."
     if not mine and windows and not record.setup_seconds:
-        sentence = f"Before its first steps in one process, {record.ended.rstrip('.')}. Other processes trained."
-        return Warning(slug="script-failed-later", sentence=sentence)
+        return f"Before its first steps in one process, {ended}. Other processes trained."
     if not mine and windows:
-        sentence = f"Before a window of one process had ended, {record.ended.rstrip('.')}. Other processes trained on"
-        return Warning(
-            slug="script-failed-later",
-            sentence=f"{sentence}, so what doctor did to see where the time goes may be the reason.",
-        )
-    sentence = f"After some windows had been measured, {record.ended.rstrip('.')}."
-    if any(window.setting for window in mine):
-        sentence += " Doctor had switched settings in that process before, which may be the reason."
-    return Warning(slug="script-failed-later", sentence=sentence)
+        why = "so what doctor did to see where the time goes may be the reason"
+        return f"Before a window of one process had ended, {ended}. Other processes trained on, {why}."
+    switched = " Doctor had switched settings in that process before, which may be the reason."
+    return f"After some windows had been measured, {ended}.{switched if any(each.setting for each in mine) else ''}"
 
 
 def _cut(gathered: Gathered) -> str:

@@ -47,7 +47,7 @@ def kept(made: Sequence[Made], moments: Moments | None) -> frozenset[str]:
     if moments is None:
         return frozenset()
     outcomes = {
-        each.top for each in made if each.top and each.changed > moments.first_batch and not in_cache(each.path)
+        each.top for each in made if each.top and each.changed > moments.first_batch and not _in_cache(each.path)
     }
     return frozenset(
         each.path
@@ -55,7 +55,7 @@ def kept(made: Sequence[Made], moments: Moments | None) -> frozenset[str]:
         if not each.is_folder
         and (
             each.changed <= moments.found
-            if in_cache(each.path)
+            if _in_cache(each.path)
             else each.changed <= moments.first_batch and each.top not in outcomes
         )
     )
@@ -63,10 +63,10 @@ def kept(made: Sequence[Made], moments: Moments | None) -> frozenset[str]:
 
 def may_hinder(paths: Iterable[str]) -> bool:
     """Whether a program may refuse to start because it finds some of these: they are no caches by their names."""
-    return not all(map(in_cache, paths))
+    return not all(map(_in_cache, paths))
 
 
-def in_cache(path: str) -> bool:
+def _in_cache(path: str) -> bool:
     """Whether a file lies in a cache of Python's or of a compiler's, by its name."""
     parts = PurePath(path).parts
     return any(part in CACHES or part.startswith(CACHE_PREFIXES) for part in parts)

@@ -75,10 +75,10 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
             said = f"What to do: {finding.advice} {words.spared_text(ranking.at_most(result, finding))}".rstrip()
             console.print(Padding(_sentence(said, "", color), (0, 0, 0, 4)))
     together = ranking.together(result)
-    unsure = [fix for fix in together if fix.id not in {each.id for each in faster}]
+    unsure = [fix for fix in together if fix.status != "faster"]
     if faster or together:
         console.print()
-        console.print(_table(faster[:FIRST_ROWS], unsure, result))
+        console.print(_table([*faster[:FIRST_ROWS], *unsure], len(together), result))
     likely = ranking.open_fixes(result)
     if likely:
         console.print()
@@ -154,24 +154,27 @@ def _speeds(result: Result) -> str:
     return "; ".join(parts) + "."
 
 
-def _table(fixes: list[FixOutcome], unsure: list[FixOutcome], result: Result) -> Table:
-    """What is promised together in the first row, then the fixes. `unsure`: those of what is promised that were not
-    surely faster by themselves."""
+def _table(fixes: list[FixOutcome], together: int, result: Result) -> Table:
+    """What is promised together in the first row, if that is several fixes, of which there are `together`; then the
+    fixes. Some of what is promised may not be surely faster by itself."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", collapse_padding=True)
     table.add_column("Fix", overflow="fold", ratio=2)
     table.add_column(f"Speedup [{words.share_text(result.method.confidence)}]", no_wrap=True)
     table.add_column("Change", overflow="fold", ratio=3)
     table.add_column("Risk", no_wrap=True)
-    whole, count = result.combination, len(ranking.together(result))
-    promised = ranking.promise(result)
-    rows = [(fix.title, _ratio(fix.speedup), _change(fix, result), fix.risk) for fix in fixes]
-    rows += [(fix.title, "not sure alone", _change(fix, result), fix.risk) for fix in unsure]
-    if count and promised is not None and whole is not None:
+    bold, whole, promised = f"bold {ACCENT}", result.combination, ranking.promise(result)
+    if together and promised is not None and whole is not None:
+        title, ratio = f"{words.count_text(together, 'fix')} together", _ratio(promised.speedup)
         places = _places(promised.changes, result) or words.setting_text(promised.setting, whole=True)
-        rows.insert(0, (f"{words.count_text(count, 'fix')} together", _ratio(promised.speedup), places, whole.risk))
-    for title, ratio, change, risk in rows:
-        bold = "" if ratio == "not sure alone" else f"bold {ACCENT}"
-        table.add_row(Text(words.visible(title)), Text(ratio, style=bold), Text(words.visible(change)), Text(risk))
+        table.add_row(title, Text(ratio, style=bold), Text(words.visible(places)), Text(whole.risk))
+    for fix in fixes:
+        is_sure = fix.status == "faster"
+        table.add_row(
+            Text(words.visible(fix.title)),
+            Text(_ratio(fix.speedup), style=bold) if is_sure else Text("not sure alone"),
+            Text(words.visible(_change(fix, result))),
+            Text(fix.risk),
+        )
     return table
 
 

@@ -148,5 +148,4 @@ def _configurations(follower: Follower) -> Iterator[Document]:
     for number, given in follower.command_line.uses(CONFIGS):
         path = follower.project.file(given.value) if given.value.endswith(ENDINGS) else None
         if path is not None:
-            in_front = command is not None and number < words.index(command)
-            yield Document(path, (command,) if in_front and command is not None else ())
+            yield Document(path, () if command is None or number > words.index(command) else (command,))
